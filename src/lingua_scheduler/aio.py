@@ -1,0 +1,148 @@
+"""Tasks that are never lost, and one heap of alarms for a whole instance."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+import itertools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from lingua_scheduler.clock import Clock, Handle
+from lingua_scheduler.log import get_logger
+
+_log = get_logger(__name__)
+
+
+class Tasks:
+    """Owns background tasks: keeps them referenced, reports their crashes, cancels them together."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[None]] = set()
+
+    def start(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
+        """Run a coroutine in the background until it ends or `stop` is called."""
+        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        self._running.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._running.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("task_crashed", task=task.get_name(), exc_info=error)
+
+    async def settle(self) -> None:
+        """Wait until every task has ended by itself."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    async def stop(self) -> None:
+        """Cancel every task and wait until all have ended."""
+        while self._running:
+            for task in self._running:
+                task.cancel()
+            await asyncio.wait(self._running)
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+
+class Alarm:
+    """One entry of the heap; `cancel` makes it do nothing."""
+
+    __slots__ = ("callback", "when")
+
+    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+        self.when = when
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Call it off; harmless when it has run."""
+        self.callback = None
+
+
+class Alarms:
+    """Every deadline of an instance in one heap, behind one timer of the loop."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._order = itertools.count()
+        self._heap: list[tuple[float, int, Alarm]] = []
+        self._timer: Handle | None = None
+        self._timer_at = float("inf")
+
+    def set(self, when: float, callback: Callable[[], None]) -> Alarm:
+        """Run `callback` once the clock has reached `when`."""
+        alarm = Alarm(when, callback)
+        heapq.heappush(self._heap, (when, next(self._order), alarm))
+        if when < self._timer_at:
+            self._arm()
+        return alarm
+
+    def __len__(self) -> int:
+        """Count the alarms that would still ring."""
+        return sum(1 for _, _, alarm in self._heap if alarm.callback is not None)
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._timer_at = None, float("inf")
+        while self._heap and self._heap[0][2].callback is None:
+            heapq.heappop(self._heap)
+        if self._heap:
+            self._timer_at = self._heap[0][0]
+            self._timer = self._clock.call_at(self._timer_at, self._ring)
+
+    def _ring(self) -> None:
+        self._timer, self._timer_at = None, float("inf")
+        now = self._clock.now()
+        while self._heap and self._heap[0][0] <= now:
+            _, _, alarm = heapq.heappop(self._heap)
+            callback, alarm.callback = alarm.callback, None
+            if callback is None:
+                continue
+            try:
+                callback()
+            except Exception:  # noqa: BLE001 one bad callback must not silence the others
+                _log.exception("alarm_failed")
+        self._arm()
+
+
+class Deadline:
+    """One movable moment. Moving it later costs nothing until it rings, so a frame may move it each time."""
+
+    __slots__ = ("_alarm", "_alarms", "_callback", "when")
+
+    def __init__(self, alarms: Alarms, callback: Callable[[], None]) -> None:
+        self._alarms = alarms
+        self._callback = callback
+        self._alarm: Alarm | None = None
+        self.when: float | None = None
+
+    def move(self, when: float | None) -> None:
+        """Set, move or (with None) clear the moment at which the callback runs."""
+        self.when = when
+        if when is None:
+            return
+        if self._alarm is None or when < self._alarm.when:
+            if self._alarm is not None:
+                self._alarm.cancel()
+            self._alarm = self._alarms.set(when, self._ring)
+
+    def clear(self) -> None:
+        """Forget the moment and the heap entry."""
+        self.when = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+
+    def _ring(self) -> None:
+        alarm, self._alarm = self._alarm, None
+        if self.when is None or alarm is None:
+            return
+        if self.when > alarm.when:
+            self._alarm = self._alarms.set(self.when, self._ring)
+            return
+        self.when = None
+        self._callback()

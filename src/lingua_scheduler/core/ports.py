@@ -1,0 +1,165 @@
+"""What the flow needs from storage and from sockets, as protocols; the store and the edge implement them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
+from lingua_scheduler.core.placement import Ask, NodeFacts, Refusal, Reservation
+
+
+class Sink(Protocol):
+    """Where the flow posts messages for one connection; never blocks."""
+
+    def post(self, message: Any, *, droppable: bool = False) -> bool:
+        """Send one message; droppable ones give way to others. False: it will certainly not arrive."""
+        ...
+
+    def close(self, code: int, reason: str) -> None:
+        """Send what is queued, then close with this code."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChanges:
+    """What happened in a pool since a version."""
+
+    version: int
+    complete: bool  # `nodes` is the whole pool, not only what changed
+    nodes: tuple[NodeFacts, ...]
+    gone: tuple[NodeId, ...]
+
+
+class Beat(StrEnum):
+    """What became of a heartbeat."""
+
+    RENEWED = "renewed"
+    GONE = "gone"  # the lease had ended: register again
+    REPLACED = "replaced"  # a newer registration owns the id
+
+
+class NodeLedger(Protocol):
+    """Nodes, their leases and their slots, as the pools in Redis know them."""
+
+    async def register(self, facts: NodeFacts, *, lease_ms: int, takeover: bool) -> int:
+        """Write the node with its owner and lease; return its epoch. NodeRefused when the id is taken."""
+        ...
+
+    async def beat(self, facts: NodeFacts, *, epoch: int, lease_ms: int) -> Beat:
+        """Renew the lease with fresh facts."""
+        ...
+
+    async def leave(self, node_id: NodeId, pool: PoolId, *, epoch: int) -> bool:
+        """Remove the node unless a newer epoch has taken it over."""
+        ...
+
+    async def reserve(self, ask: Ask) -> Reservation | Refusal:
+        """Choose the least loaded eligible candidate and take one of its slots, atomically."""
+        ...
+
+    async def release(self, reservation: Reservation) -> bool:
+        """Give the slot back; False when it was not held any more."""
+        ...
+
+    async def changes(self, pool: PoolId, *, since: int) -> NodeChanges | None:
+        """Tell what changed since `since`; None when nothing did."""
+        ...
+
+    async def sweep(self, pool: PoolId) -> int:
+        """Remove nodes whose lease is over and reservations whose time is over; return how many."""
+        ...
+
+
+class Finish(StrEnum):
+    """What became of an attempt's result."""
+
+    ACCEPTED = "accepted"  # it is the job's result
+    STALE = "stale"  # another attempt is current
+    DONE = "done"  # the job was terminal before
+    UNKNOWN = "unknown"  # no such job
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job as it is written: its identity, what a new owner would need, and its audio."""
+
+    job_id: JobId
+    session_id: SessionId
+    session_epoch: int
+    index: int
+    tgt_lang: str
+    record: bytes
+    audio: bytes
+    ttl_ms: int
+    affinity: NodeId | None = None  # recorded as the session's `timeout_node_id`; None clears it
+    preferred_pool: PoolId | None = None
+    last_pair: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """The job that owns (session, index, language); `fresh` says whether this call made it."""
+
+    job_id: JobId
+    fresh: bool
+
+
+class JobLedger(Protocol):
+    """Jobs and their attempts, in their session's slot."""
+
+    async def create(self, job: NewJob, reservation: Reservation | None) -> Claimed:
+        """Claim the index and write the job, placed (attempt 1) or waiting; DependencyDown if unknown."""
+        ...
+
+    async def attempt(self, session_id: SessionId, reservation: Reservation) -> bool:
+        """Make `reservation.attempt` the job's current one; False when somebody else moved it or it ended."""
+        ...
+
+    async def step(self, session_id: SessionId, reservation: Reservation, state: str) -> bool:
+        """Advance the current attempt to `state`; True when it is at or past it."""
+        ...
+
+    async def finish(self, session_id: SessionId, job_id: JobId, *, attempt: int, outcome: str) -> Finish:
+        """End the job by this attempt's outcome and drop its audio."""
+        ...
+
+
+class SessionLedger(Protocol):
+    """Sessions: who owns them and what a new owner needs."""
+
+    async def open(self, session_id: SessionId, owner: InstanceId, fields: dict[str, str]) -> int:
+        """Write the session and its owner; return its epoch."""
+        ...
+
+    async def renew(self, session_ids: list[SessionId], owner: InstanceId) -> list[SessionId]:
+        """Extend the lives of owned sessions; return those that were lost."""
+        ...
+
+    async def close(self, session_id: SessionId, *, epoch: int) -> None:
+        """Remove the session and all that belongs to it."""
+        ...
+
+
+class Ledgers(Protocol):
+    """The three together, and whether they can be reached."""
+
+    @property
+    def nodes(self) -> NodeLedger:
+        """Nodes and slots."""
+        ...
+
+    @property
+    def jobs(self) -> JobLedger:
+        """Jobs and attempts."""
+        ...
+
+    @property
+    def sessions(self) -> SessionLedger:
+        """Sessions and owners."""
+        ...
+
+    @property
+    def up(self) -> bool:
+        """The last call reached Redis."""
+        ...

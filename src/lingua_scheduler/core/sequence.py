@@ -1,0 +1,35 @@
+"""Frame numbers of one session: each is taken once, whatever order they come in."""
+
+from __future__ import annotations
+
+_WINDOW = 512
+
+
+class SequenceWindow:
+    """Remembers the newest numbers; older ones than the window count as seen."""
+
+    __slots__ = ("_mask", "_seen", "highest", "skipped")
+
+    def __init__(self) -> None:
+        self.highest: int | None = None
+        self.skipped = 0  # numbers jumped over so far
+        self._mask = (1 << _WINDOW) - 1
+        self._seen = 0  # bit n: highest - n was seen
+
+    def fresh(self, number: int) -> bool:
+        """Take a number; False when it was taken before."""
+        if self.highest is None:
+            self.highest, self._seen = number, 1
+            return True
+        ahead = number - self.highest
+        if ahead > 0:
+            self._seen = (self._seen << ahead | 1) & self._mask if ahead < _WINDOW else 1
+            self.highest = number
+            self.skipped += ahead - 1
+            return True
+        bit = 1 << -ahead if ahead > -_WINDOW else 0
+        if not bit or self._seen & bit:
+            return False
+        self._seen |= bit
+        self.skipped -= 1
+        return True

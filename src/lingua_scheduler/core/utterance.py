@@ -1,0 +1,154 @@
+"""The audio of the utterance being spoken, and the quiet that may turn out to be its lead-in.
+
+Older audio is melted into one block; only the newest frames stay apart, because a cut in the middle of
+speech must leave a short tail behind, so that the end of the turn has something to carry it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+from lingua_scheduler.core.audio import duration_ms, split_tail
+from lingua_scheduler.core.model import AudioFormat, Frame
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """How much of the newest audio stays apart: whole frames that fit both limits, but at least one."""
+
+    ms: float
+    max_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """Audio taken out of an utterance."""
+
+    audio: bytes
+    duration_ms: int
+    first_client_ms: int | None
+
+
+class OpenUtterance:
+    """Frames in order of arrival, taken out whole or all but the tail; no byte is lost, none is doubled."""
+
+    def __init__(self, fmt: AudioFormat, rate: int, tail: Tail) -> None:
+        self._fmt = fmt
+        self._rate = rate
+        self._tail = tail
+        self._body = bytearray()  # melted frames, older than every frame of `_recent`
+        self._body_ms = 0.0
+        self._recent: deque[Frame] = deque()
+        self._recent_bytes = 0
+        self._recent_ms = 0.0
+        self._first_client_ms: int | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._recent)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes held."""
+        return len(self._body) + self._recent_bytes
+
+    @property
+    def duration_ms(self) -> float:
+        """Length of the speech held."""
+        return self._body_ms + self._recent_ms
+
+    def add(self, frame: Frame) -> None:
+        """Append a frame that has audio."""
+        if not self._recent:
+            self._first_client_ms = frame.client_ms
+        self._recent.append(frame)
+        self._recent_bytes += len(frame.audio)
+        self._recent_ms += frame.duration_ms
+        while len(self._recent) > 1 and (
+            self._recent_ms > self._tail.ms or self._recent_bytes > self._tail.max_bytes
+        ):
+            self._melt()
+
+    def take(self) -> Speech | None:
+        """Take everything out; None if there is nothing."""
+        if not self._recent:
+            return None
+        while self._recent:
+            self._melt()
+        return self._take_body()
+
+    def take_head(self) -> Speech | None:
+        """Take out all but the tail; None if what is held is one piece that cannot be divided."""
+        if len(self._recent) == 1 and (not self._body or self._recent_ms > 2 * self._tail.ms):
+            self._divide()
+        if not self._body:
+            return None
+        first = self._recent[0]
+        speech = self._take_body()
+        self._first_client_ms = first.client_ms
+        return speech
+
+    def _divide(self) -> None:
+        """Replace the only recent frame, too long for a tail, by its two parts."""
+        frame = self._recent[0]
+        head, tail = split_tail(self._fmt, self._rate, frame.audio, self._tail.ms)
+        if not head or not tail:
+            return
+        tail_ms = min(duration_ms(self._fmt, self._rate, tail), frame.duration_ms)
+        self._body += head
+        self._body_ms += frame.duration_ms - tail_ms
+        self._recent[0] = Frame(tail, tail_ms, frame.silent, frame.client_ms)
+        self._recent_bytes = len(tail)
+        self._recent_ms = tail_ms
+
+    def _melt(self) -> None:
+        frame = self._recent.popleft()
+        self._body += frame.audio
+        self._body_ms += frame.duration_ms
+        self._recent_bytes -= len(frame.audio)
+        # Not a running difference when it empties: rounding errors must not outlive the frames.
+        self._recent_ms = self._recent_ms - frame.duration_ms if self._recent else 0.0
+
+    def _take_body(self) -> Speech:
+        speech = Speech(bytes(self._body), round(self._body_ms), self._first_client_ms)
+        self._body = bytearray()
+        self._body_ms = 0.0
+        return speech
+
+
+class LeadIn:
+    """The newest quiet before an utterance: never an utterance of its own."""
+
+    def __init__(self, max_ms: float, max_bytes: int) -> None:
+        self._max_ms = max_ms
+        self._max_bytes = max_bytes
+        self._frames: deque[Frame] = deque()
+        self._ms = 0.0
+        self._bytes = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes held."""
+        return self._bytes
+
+    def add(self, frame: Frame) -> None:
+        """Keep a quiet frame and forget the oldest that no longer fit."""
+        self._frames.append(frame)
+        self._ms += frame.duration_ms
+        self._bytes += len(frame.audio)
+        while self._frames and (self._ms > self._max_ms or self._bytes > self._max_bytes):
+            oldest = self._frames.popleft()
+            self._ms = self._ms - oldest.duration_ms if self._frames else 0.0
+            self._bytes -= len(oldest.audio)
+
+    def take(self) -> list[Frame]:
+        """Take out what is kept, oldest first."""
+        frames = list(self._frames)
+        self.clear()
+        return frames
+
+    def clear(self) -> None:
+        """Forget the quiet."""
+        self._frames.clear()
+        self._ms = 0.0
+        self._bytes = 0

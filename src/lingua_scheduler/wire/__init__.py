@@ -1,0 +1,1 @@
+"""Messages of the sockets, sans-IO: one tagged union per direction."""

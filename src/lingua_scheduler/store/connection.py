@@ -1,0 +1,178 @@
+"""The way to Redis: one shared connection for commands, dedicated ones for blocking reads.
+
+The same `call` serves a single server and a cluster. Replies are bytes, ints, None and lists of these, never
+decoded. Errors arrive translated: DependencyDown (not reachable, or no answer by the deadline: the outcome is
+unknown), CorruptValue (wrong type stored), StoreError (anything else). No call that may have run is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from redis.asyncio.connection import AbstractConnection, UnixDomainSocketConnection, parse_url
+from redis.asyncio.connection import Connection as TcpConnection
+
+from lingua_scheduler.errors import ConfigError
+from lingua_scheduler.store.channel import Argument, Channel, ChannelLimits, packed
+from lingua_scheduler.store.cluster import Cluster
+
+
+class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to reach Redis."""
+
+    url: str = ""
+    """Address: `redis://`, `rediss://` or `unix://`, possibly with a secret; for a cluster several, with
+    commas. Empty means the embedded Redis."""
+    mode: Literal["single", "cluster"] = "single"
+    """One server, or Redis Cluster."""
+    key_prefix: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")] = "lingua"
+    """First part of every key; two environments on one Redis use two prefixes."""
+    command_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 3.0
+    """A call without an answer after this time fails; its outcome is unknown."""
+    connect_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 5.0
+    """Time for one connect, including TLS and authentication."""
+    reconnect_pause_s: Annotated[float, msgspec.Meta(ge=0)] = 0.2
+    """After a failed connect, calls fail at once for this long before the next try."""
+    batch_calls: Annotated[int, msgspec.Meta(ge=1)] = 1000
+    """Most calls that travel as one batch."""
+    queued_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 64 * 1024 * 1024
+    """Most bytes that may wait to be sent to one server; a call beyond fails at once."""
+
+    def __repr__(self) -> str:
+        """Name the address without its secrets."""
+        parts = [urlsplit(url) for url in self.url.split(",")]
+        shown = ",".join(f"{part.scheme}://{part.netloc.rpartition('@')[2]}{part.path}" for part in parts)
+        return f"StoreOptions(url={shown!r}, mode={self.mode!r}, key_prefix={self.key_prefix!r})"
+
+
+class Connection:
+    """Calls to Redis; connects with the first call, and again with the next call after a loss."""
+
+    def __init__(self, options: StoreOptions, *, on_state: Callable[[bool], None] | None = None) -> None:
+        self._options = options
+        self._told_up = False
+        self._on_state = on_state
+        self._network = _network(options, self._state_changed)
+        self._readers: list[BlockingConnection] = []
+
+    @property
+    def up(self) -> bool:
+        """Redis answered the last time it was asked; on a cluster, every server that was asked."""
+        return self._network.up
+
+    async def call(self, *args: Argument, route: str | bytes | None = None) -> Any:
+        """Run one command and return its reply; `route` names a key for commands that have none."""
+        return await self._network.call(args, route=route, timeout_s=self._options.command_timeout_s)
+
+    def blocking(self) -> BlockingConnection:
+        """Make a connection of its own for commands that block; closed with this one at the latest."""
+        reader = BlockingConnection(self._options)
+        self._readers = [*(each for each in self._readers if not each.closed), reader]
+        return reader
+
+    async def close(self) -> None:
+        """Fail whoever still waits, then close every socket."""
+        await asyncio.gather(*(reader.close() for reader in self._readers))
+        await self._network.close()
+
+    def _state_changed(self, _: bool) -> None:  # noqa: FBT001
+        up = self._network.up
+        if up != self._told_up:
+            self._told_up = up
+            if self._on_state is not None:
+                self._on_state(up)
+
+
+class BlockingConnection:
+    """One caller's own sockets for commands that wait inside Redis, such as XREADGROUP with BLOCK."""
+
+    def __init__(self, options: StoreOptions) -> None:
+        self._options = options
+        self._network = _network(options, _nobody_cares)
+        self.closed = False
+
+    async def call(self, *args: Argument, block_s: float) -> Any:
+        """Run one command that may block for `block_s`; giving up closes the socket, so Redis stops too."""
+        network = self._network
+        try:
+            return await network.call(args, route=None, timeout_s=block_s + self._options.command_timeout_s)
+        except asyncio.CancelledError:
+            if network is self._network and not self.closed:
+                self._network = _network(self._options, _nobody_cares)
+            await network.close()
+            raise
+
+    async def close(self) -> None:
+        """Fail a waiting call and close the sockets."""
+        self.closed = True
+        await self._network.close()
+
+
+class _SingleServer:
+    """One Redis server."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    @property
+    def up(self) -> bool:
+        return self._channel.answers is True
+
+    async def call(
+        self,
+        args: tuple[Argument, ...],
+        *,
+        route: str | bytes | None,  # noqa: ARG002
+        timeout_s: float,
+    ) -> Any:
+        return await self._channel.submit(packed(args), timeout_s=timeout_s)
+
+    async def close(self) -> None:
+        await self._channel.close()
+
+
+def _nobody_cares(_: bool) -> None:  # noqa: FBT001
+    """Take a state change that is told by the calls themselves."""
+
+
+def _network(options: StoreOptions, on_state: Callable[[bool], None]) -> _SingleServer | Cluster:
+    limits = ChannelLimits(
+        connect_timeout_s=options.connect_timeout_s,
+        reconnect_pause_s=options.reconnect_pause_s,
+        batch_calls=options.batch_calls,
+        queued_bytes=options.queued_bytes,
+    )
+    addresses = [_address(url) for url in options.url.split(",")]
+    if options.mode == "single":
+        if len(addresses) != 1:
+            raise ConfigError("redis.url: several addresses need redis.mode = 'cluster'")
+        return _SingleServer(Channel(lambda: _dial(addresses[0]), limits, on_state))
+    if any("path" in address for address in addresses):
+        raise ConfigError("redis.url: a cluster is not reachable through a unix socket")
+    shared = addresses[0]
+
+    def channel(host: str, port: int) -> Channel:
+        return Channel(lambda: _dial({**shared, "host": host, "port": port}), limits, on_state)
+
+    seeds = [(address.get("host", "localhost"), address.get("port", 6379)) for address in addresses]
+    return Cluster(seeds, channel, on_state, refresh_pause_s=options.reconnect_pause_s)
+
+
+def _address(url: str) -> dict[str, Any]:
+    try:
+        return {**parse_url(url.strip())}
+    except ValueError as error:
+        raise ConfigError(f"redis.url: {error}") from None
+
+
+def _dial(address: dict[str, Any]) -> AbstractConnection:
+    kind = address.get("connection_class", UnixDomainSocketConnection if "path" in address else TcpConnection)
+    known = {name: value for name, value in address.items() if name != "connection_class"}
+    # Plain RESP2 replies; no deadline of its own, the channel has one; a bare connection never retries.
+    ours = {"socket_timeout": None, "protocol": 2, "driver_info": None, "decode_responses": False}
+    made: AbstractConnection = kind(**{**known, **ours})
+    return made

@@ -1,0 +1,203 @@
+"""Every key of the scheduler in Redis: its shape, type, end of life and meaning.
+
+A key is `<prefix>:{<tag>}:<rest>`. Keys with one tag live in one slot of a cluster, so one script may touch
+them together. Every key has a TTL, or a named owner that removes it; the methods of `Keys` are the catalogue.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from binascii import crc_hqx
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeVar
+
+SLOTS = 16384
+"""Slots of a Redis Cluster."""
+
+_Builder = TypeVar("_Builder", bound=Callable[..., str])
+
+
+def hash_tag(key: str) -> str:
+    """Give the part of a key that decides its slot: what stands between the first braces, else all of it."""
+    start = key.find("{")
+    if start >= 0:
+        end = key.find("}", start + 1)
+        if end > start + 1:
+            return key[start + 1 : end]
+    return key
+
+
+def slot(key: str | bytes) -> int:
+    """Give the slot of a key in a Redis Cluster."""
+    text = key if isinstance(key, str) else key.decode("utf-8", "surrogateescape")
+    return crc_hqx(hash_tag(text).encode("utf-8", "surrogateescape"), 0) % SLOTS
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRule:
+    """What is promised about one kind of key."""
+
+    name: str  # the method of Keys that builds it
+    template: str  # after the prefix; <part> stands for an argument of that method
+    type: str  # in the words of Redis' TYPE
+    meaning: str
+    ttl: str  # what its time to live is and who renews it; empty when it has none
+    owner: str  # who removes it when it has no TTL; empty when it has one
+
+    def matches(self, rest: str) -> bool:
+        """Tell whether a key, given without its prefix, is of this kind."""
+        parts = re.split(r"<\w+>", self.template)
+        return re.fullmatch(".+".join(map(re.escape, parts)), rest, re.DOTALL) is not None
+
+
+_kinds: list[tuple[Callable[..., str], dict[str, str]]] = []
+
+
+def _kind(redis_type: str, *, ttl: str = "", owner: str = "") -> Callable[[_Builder], _Builder]:
+    def declare(builder: _Builder) -> _Builder:
+        _kinds.append((builder, {"type": redis_type, "ttl": ttl, "owner": owner}))
+        return builder
+
+    return declare
+
+
+_LEAVING = "the node's owner when it leaves; the sweep of ended leases"
+_RELEASE = "the release of the slot; the sweep of ended reservations"
+
+
+class Keys:
+    """Builds every key under one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        if not prefix or "{" in prefix or "}" in prefix:
+            raise ValueError("a key prefix is not empty and has no braces")
+        self.prefix = prefix
+
+    @staticmethod
+    @cache
+    def catalogue() -> tuple[KeyRule, ...]:
+        """List every kind of key there is."""
+        return tuple(_rule(builder, promise) for builder, promise in _kinds)
+
+    def rule_of(self, key: str) -> KeyRule | None:
+        """Find the kind of a key; None for a key that is not in the catalogue."""
+        if not key.startswith(f"{self.prefix}:"):
+            return None
+        rest = key[len(self.prefix) + 1 :]
+        return next((rule for rule in self.catalogue() if rule.matches(rest)), None)
+
+    @_kind("hash", ttl="the node's lease (45 s), renewed by each heartbeat")
+    def node(self, pool: int, node: str) -> str:
+        """Record a node: epoch, owner, capacity, why it is closed, facts."""
+        return f"{self.prefix}:{{pool:{pool}}}:node:{node}"
+
+    @_kind("hash", owner=_LEAVING)
+    def load(self, pool: int) -> str:
+        """List the nodes with a free slot and their effective load."""
+        return f"{self.prefix}:{{pool:{pool}}}:load"
+
+    @_kind("hash", owner=_LEAVING)
+    def held(self, pool: int) -> str:
+        """Count the live reservations of each node."""
+        return f"{self.prefix}:{{pool:{pool}}}:held"
+
+    @_kind("zset", owner=_LEAVING)
+    def leases(self, pool: int) -> str:
+        """Order every node of a pool by the end of its lease in ms."""
+        return f"{self.prefix}:{{pool:{pool}}}:leases"
+
+    @_kind("zset", owner=_RELEASE)
+    def reserved(self, pool: int) -> str:
+        """Order every reservation (job#attempt) of a pool by its end in ms."""
+        return f"{self.prefix}:{{pool:{pool}}}:reserved"
+
+    @_kind("hash", owner=_RELEASE)
+    def holders(self, pool: int) -> str:
+        """Name the node, with its epoch, that holds a reservation."""
+        return f"{self.prefix}:{{pool:{pool}}}:holders"
+
+    @_kind("zset", ttl="1 day after the last change")
+    def changes(self, pool: int) -> str:
+        """Order nodes by the version of their last change, for snapshots."""
+        return f"{self.prefix}:{{pool:{pool}}}:changes"
+
+    @_kind("string", ttl="1 day after the last change")
+    def version(self, pool: int) -> str:
+        """Count the changes of a pool."""
+        return f"{self.prefix}:{{pool:{pool}}}:version"
+
+    @_kind("hash", ttl="the longest mark (60 s)")
+    def unavailable(self, pool: int, node: str) -> str:
+        """Mark services a node cannot serve now, each with the end of the mark in ms."""
+        return f"{self.prefix}:{{pool:{pool}}}:unavailable:{node}"
+
+    @_kind("hash", ttl="1 day after the last registration")
+    def where(self, node: str) -> str:
+        """Tell a node's pool, and the epoch that fences its older owners."""
+        return f"{self.prefix}:{{node:{node}}}:where"
+
+    @_kind("hash", ttl="the session's, renewed by its owner; removed when it ends")
+    def session(self, session: str) -> str:
+        """Record a session: owner, epoch, languages, affinity, preferred pool."""
+        return f"{self.prefix}:{{session:{session}}}:session"
+
+    @_kind("hash", ttl="with the session")
+    def claims(self, session: str) -> str:
+        """Tell which job an utterance has for a language, so that none is made twice."""
+        return f"{self.prefix}:{{session:{session}}}:claims"
+
+    @_kind("hash", ttl="the job's longest life; shorter once it has ended")
+    def job(self, session: str, job: str) -> str:
+        """Record a job: state, current attempt, node, request."""
+        return f"{self.prefix}:{{session:{session}}}:job:{job}"
+
+    @_kind("string", ttl="with the job; removed when the job ends")
+    def audio(self, session: str, job: str) -> str:
+        """Keep a job's audio for its next attempt."""
+        return f"{self.prefix}:{{session:{session}}}:audio:{job}"
+
+    @_kind("stream", ttl="with the session")
+    def results(self, session: str) -> str:
+        """Log the results that a client has not acknowledged, for a resume."""
+        return f"{self.prefix}:{{session:{session}}}:results"
+
+    @_kind("string", ttl="30 s, renewed by the instance")
+    def presence(self, instance: str) -> str:
+        """Show that an instance runs; without it the instance is dead."""
+        return f"{self.prefix}:{{instance:{instance}}}:presence"
+
+    @_kind("stream", owner="the instance when it stops; the survivor that adopts a dead one")
+    def inbox(self, instance: str) -> str:
+        """Queue messages to an instance from the others."""
+        return f"{self.prefix}:{{instance:{instance}}}:inbox"
+
+    @_kind("stream", ttl="1 day after the last one")
+    def dead(self, instance: str) -> str:
+        """Keep messages that could not be handled, with the reason."""
+        return f"{self.prefix}:{{instance:{instance}}}:dead"
+
+    @_kind("string", ttl="5 min; removed when it is used")
+    def pairing(self, code: str) -> str:
+        """Tell which node a pairing code belongs to."""
+        return f"{self.prefix}:{{pair:{code}}}:pairing"
+
+    @_kind("hash", ttl="30 min after the last speech")
+    def room(self, code: str) -> str:
+        """Record a room: its maker and its settings."""
+        return f"{self.prefix}:{{room:{code}}}:room"
+
+    @_kind("hash", ttl="with the room")
+    def members(self, code: str) -> str:
+        """List who is in a room, with language, preferences and instance."""
+        return f"{self.prefix}:{{room:{code}}}:members"
+
+
+def _rule(builder: Callable[..., str], promise: dict[str, str]) -> KeyRule:
+    parts: dict[str, Any] = {
+        name: f"<{name}>" for name in inspect.signature(builder).parameters if name != "self"
+    }
+    template = builder(Keys("prefix"), **parts).removeprefix("prefix:")
+    return KeyRule(name=builder.__name__, template=template, meaning=inspect.getdoc(builder) or "", **promise)

@@ -1,0 +1,5 @@
+-- Redis' own clock in milliseconds: the only clock that leases and reservations know.
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end

@@ -1,0 +1,16 @@
+-- Advance the current attempt of a job to a state; 1 when it is at or past it, 0 when the step is not legal.
+-- KEYS: job
+-- ARGV: attempt state
+-- include: rank
+local known = redis.call('HMGET', job, 'state', 'attempt')
+if not known[1] or known[2] ~= attempt then
+  return 0
+end
+if rank(known[1]) >= rank(state) then
+  return 1
+end
+if state == 'RELEASED' and known[1] ~= 'FINISHED' then
+  return 0
+end
+redis.call('HSET', job, 'state', state)
+return 1

@@ -1,0 +1,1 @@
+"""Sockets: the only room that knows the WebSocket library."""

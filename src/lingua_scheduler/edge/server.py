@@ -1,0 +1,281 @@
+"""The one port of an instance: HTTP for people and machines, WebSockets for clients and nodes.
+
+The edge moves bytes and decides nothing about speech: what comes in is decoded and handed to a door of the
+flow.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import random
+import ssl
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+import msgspec
+from aiohttp import hdrs, web
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.typedefs import Handler
+
+from lingua_scheduler.edge.auth import OriginPolicy
+from lingua_scheduler.edge.limits import NodeSocketOptions, SocketOptions, TokenBucket
+from lingua_scheduler.edge.pump import Door, Lane, Pump, Surroundings
+from lingua_scheduler.edge.upgrade import Upgrade, check_upgrade
+from lingua_scheduler.edge.writer import Channel
+from lingua_scheduler.errors import ConfigError
+from lingua_scheduler.log import get_logger
+from lingua_scheduler.wire.audio import parse_frame
+from lingua_scheduler.wire.close import CloseCode
+from lingua_scheduler.wire.codec import decode_client, decode_node
+from lingua_scheduler.wire.node import FromNode
+from lingua_scheduler.wire.session import FromClient
+
+_log = get_logger(__name__)
+
+SESSION_PATH: Final = "/ws/session"
+NODE_PATH: Final = "/ws/node"
+_RETRY_AFTER_S: Final = (1, 5)
+
+_Count = Annotated[int, msgspec.Meta(ge=1)]
+_Positive = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class EdgeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where an instance listens, whom it lets in, and what one connection may cost."""
+
+    host: str = "127.0.0.1"
+    """Address to listen on."""
+    port: Annotated[int, msgspec.Meta(ge=0, le=65535)] = 5010
+    """Port to listen on; 0 takes any free one."""
+    reuse_port: bool = False
+    """Let several instances of one machine share the port."""
+    backlog: _Count = 1024
+    """Connections that may wait to be accepted."""
+    tls_certificate_file: str = ""
+    """Certificate chain in PEM form; with it the port speaks TLS only."""
+    tls_private_file: str = ""
+    """Private key of the certificate in PEM form; empty when it is in the same file."""
+    allowed_origins: tuple[str, ...] = ()
+    """Origins of web pages that may connect, like https://talk.example; * means all, none only the own."""
+    max_connections: _Count = 10_000
+    """WebSockets open at the same time; more are told to come back later."""
+    handshakes_per_s: _Positive = 500.0
+    """Upgrades to WebSocket each second, on average; more are told to come back later."""
+    handshake_burst: _Count = 1000
+    """Upgrades to WebSocket at once after a quiet time."""
+    handshake_timeout_s: _Positive = 5.0
+    """Time for a request's headers, and for an idle HTTP connection between two requests."""
+    max_header_bytes: _Count = 32 * 1024
+    """Longest sum of all headers of a request; one line may be 8190 bytes long."""
+    max_body_bytes: _Count = 1024 * 1024
+    """Longest body of an HTTP request."""
+    clients: SocketOptions = SocketOptions()
+    """Limits of each client's connection."""
+    nodes: NodeSocketOptions = NodeSocketOptions()
+    """Limits of each node's connection."""
+
+
+class _HttpLog:
+    """What the library may say: the kind of a peer's mistake, never its bytes."""
+
+    def debug(self, *_args: object, **_facts: object) -> None:
+        """Leave it out."""
+
+    def exception(self, _message: str, *_args: object, exc_info: BaseException | None = None) -> None:
+        """Report a fault of ours in full, a peer's by its name."""
+        if exc_info is None or isinstance(exc_info, (HttpProcessingError, ConnectionError)):
+            _log.info("http_refused", error=type(exc_info).__name__)
+        else:
+            _log.error("http_failed", exc_info=exc_info)
+
+    warning = error = info = debug
+
+
+async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
+    """Do not tell strangers which library and version answers."""
+    response.headers[hdrs.SERVER] = "lingua-scheduler"
+
+
+def _session_lane(options: SocketOptions, door: Door[FromClient], around: Surroundings) -> Lane[FromClient]:
+    def decode_binary(payload: bytes) -> FromClient:
+        return parse_frame(payload, around.clock.wall_ms(), around.wire)
+
+    return Lane(
+        path=SESSION_PATH,
+        options=options,
+        first_message_bytes=around.wire.control_bytes + 2 * around.wire.audio_frame_bytes,
+        max_message_bytes=around.wire.client_ceiling_bytes,
+        door=door,
+        decode=functools.partial(decode_client, options=around.wire),
+        decode_binary=decode_binary,
+    )
+
+
+def _node_lane(options: SocketOptions, door: Door[FromNode], around: Surroundings) -> Lane[FromNode]:
+    return Lane(
+        path=NODE_PATH,
+        options=options,
+        first_message_bytes=around.wire.heartbeat_bytes,
+        max_message_bytes=around.wire.node_ceiling_bytes,
+        door=door,
+        decode=functools.partial(decode_node, options=around.wire),
+    )
+
+
+class Edge:
+    """Listens, upgrades, and keeps the connections of one instance until it stops."""
+
+    def __init__(
+        self,
+        options: EdgeOptions,
+        surroundings: Surroundings,
+        *,
+        sessions: Door[FromClient],
+        nodes: Door[FromNode],
+    ) -> None:
+        self._options = options
+        self._around = surroundings
+        self._origins = OriginPolicy(options.allowed_origins)
+        self._admission = TokenBucket(
+            options.handshakes_per_s, options.handshake_burst, surroundings.clock.now()
+        )
+        self._pumps: set[Pump[Any]] = set()
+        self._draining = False
+        self._listener: asyncio.Server | None = None
+        self._address: tuple[str, int] | None = None
+        self._app = web.Application(middlewares=[self._bounded], client_max_size=options.max_body_bytes)
+        self._runner = web.AppRunner(
+            self._app,
+            access_log=None,
+            logger=_HttpLog(),
+            keepalive_timeout=options.handshake_timeout_s,
+            shutdown_timeout=options.clients.close_timeout_s,
+        )
+        self._app.on_response_prepare.append(_sign)
+        self._add_lane(_session_lane(options.clients, sessions, surroundings))
+        self._add_lane(_node_lane(options.nodes, nodes, surroundings))
+
+    def add_routes(self, routes: Iterable[web.AbstractRouteDef]) -> None:
+        """Serve these as well; only before `start`."""
+        self._app.add_routes(routes)
+
+    def _add_lane(self, lane: Lane[Any]) -> None:
+        self._app.router.add_get(lane.path, functools.partial(self._serve, lane), allow_head=False)
+
+    async def start(self) -> None:
+        """Listen; ConfigError when the address or the certificate cannot be used."""
+        options = self._options
+        tls = self._tls()
+        await self._runner.setup()
+        if self._runner.server is None:
+            raise RuntimeError("the runner has no server")
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                self._runner.server,
+                options.host,
+                options.port,
+                ssl=tls,
+                ssl_handshake_timeout=options.handshake_timeout_s if tls else None,
+                backlog=options.backlog,
+                reuse_port=options.reuse_port or None,
+            )
+        except OSError as error:
+            await self._runner.cleanup()
+            raise ConfigError(
+                f"edge.port: cannot listen on {options.host}:{options.port}: {error.strerror}"
+            ) from error
+        self._address = host, port = self._listener.sockets[0].getsockname()[:2]
+        _log.info("edge_listening", host=host, port=port)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Where the instance really listens."""
+        if self._address is None:
+            raise RuntimeError("the edge has not been started")
+        return self._address
+
+    @property
+    def connections(self) -> int:
+        """How many WebSockets are open."""
+        return len(self._pumps)
+
+    def drain(self) -> None:
+        """Refuse new WebSockets; those that are open and plain HTTP go on."""
+        self._draining = True
+
+    def resume(self) -> None:
+        """Take back `drain`."""
+        self._draining = False
+
+    async def stop(self, code: int = CloseCode.SERVICE_RESTART, reason: str = "instance stops") -> None:
+        """Close everything; whoever does not answer within its close_timeout_s is cut off."""
+        self.drain()
+        if self._listener is not None:
+            self._listener.close()
+        for pump in tuple(self._pumps):
+            pump.sink.close(code, reason)
+        ends = [pump.finished for pump in self._pumps]
+        if ends:
+            slowest_s = max(self._options.clients.close_timeout_s, self._options.nodes.close_timeout_s)
+            await asyncio.wait(ends, timeout=slowest_s)
+        for pump in tuple(self._pumps):
+            pump.cut()
+        await self._runner.cleanup()
+
+    def _tls(self) -> ssl.SSLContext | None:
+        options = self._options
+        if not options.tls_certificate_file:
+            return None
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        try:
+            context.load_cert_chain(options.tls_certificate_file, options.tls_private_file or None)
+        except OSError as error:
+            raise ConfigError(f"edge.tls_certificate_file: cannot be used: {error.strerror}") from error
+        return context
+
+    @web.middleware
+    async def _bounded(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Refuse too many headers; keep the reason of a failure out of the answer."""
+        header_bytes = sum(len(name) + len(value) for name, value in request.raw_headers)
+        if header_bytes > self._options.max_header_bytes:
+            raise web.HTTPRequestHeaderFieldsTooLarge
+        try:
+            return await handler(request)
+        except (web.HTTPException, ConnectionError):
+            raise
+        except Exception as error:
+            resource = request.match_info.route.resource
+            _log.exception("request_failed", route=resource.canonical if resource else "")
+            raise web.HTTPInternalServerError from error
+
+    async def _serve(self, lane: Lane[Any], request: web.Request) -> web.StreamResponse:
+        """Upgrade a request and keep its connection until its end."""
+        try:
+            upgrade = Upgrade(check_upgrade(request, lane.path, self._origins))
+            self._admit()
+        except web.HTTPException as refusal:
+            refusal.force_close()
+            raise
+        writer = await upgrade.prepare(request)
+        protocol, transport = request.protocol, request.transport
+        if writer is None or transport is None:
+            return upgrade
+        protocol.keep_alive(False)
+        pump = Pump(lane, Channel(transport, protocol, writer.drain), protocol, self._around)
+        self._pumps.add(pump)
+        try:
+            pump.open(request.remote or "")
+            protocol.set_parser(pump)  # type: ignore[arg-type]  # it has the two methods that are called
+            await pump.finished
+        finally:
+            self._pumps.discard(pump)
+            pump.cut()
+        return upgrade
+
+    def _admit(self) -> None:
+        """Turn away whom this instance cannot take now."""
+        crowded = len(self._pumps) >= self._options.max_connections
+        if self._draining or crowded or not self._admission.take(1, self._around.clock.now()):
+            after_s = random.randint(*_RETRY_AFTER_S)  # noqa: S311  # spreads a storm, guards nothing
+            raise web.HTTPServiceUnavailable(headers={hdrs.RETRY_AFTER: str(after_s)})

@@ -1,0 +1,63 @@
+"""A node's result on its way to the client, and the message it becomes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lingua_scheduler.core.groups import Membership
+from lingua_scheduler.flow.job import Job
+from lingua_scheduler.wire.common import NetworkTimings
+from lingua_scheduler.wire.node import JobResult
+from lingua_scheduler.wire.session import TranslationResult
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A result that waits for its turn."""
+
+    job: Job
+    result: JobResult
+    membership: Membership | None
+    received_wall_ms: int
+
+    def message(self, sent_wall_ms: int) -> TranslationResult:
+        """Word it for the client; the scheduler's own ids count, not what the node repeats."""
+        job, result, place = self.job, self.result, self.membership
+        return TranslationResult(
+            session_id=job.session.id,
+            utterance_index=job.index,
+            job_id=job.id,
+            text_asr=result.text_asr or "",
+            text_translated=result.text_translated or "",
+            tts_audio=result.tts_audio or b"",
+            tts_format=result.tts_format or "pcm16",
+            trace_id=job.brief.trace_id,
+            group_id=place.group_id if place else None,
+            part_index=place.part_index if place else None,
+            speaker_session_id=job.session.id,
+            tgt_lang=job.brief.tgt_lang,
+            extra=result.extra,
+            service_timings=result.service_timings,
+            network_timings=self._network_timings(),
+            scheduler_sent_at_ms=sent_wall_ms,
+            asr_quality_level=result.asr_quality_level,
+            reason_codes=result.reason_codes,
+            quality_score=result.quality_score,
+            rerun_count=result.rerun_count,
+            segments_meta=result.segments_meta,
+        )
+
+    def _network_timings(self) -> NetworkTimings | None:
+        job = self.job
+        if job.dispatched_wall_ms is None:
+            return None
+        first_ms, done_ms = job.brief.cut.first_client_ms, self.result.node_completed_at_ms
+        return NetworkTimings(
+            web_to_scheduler_ms=_positive(job.created_wall_ms - first_ms) if first_ms is not None else None,
+            scheduler_to_node_ms=_positive(job.dispatched_wall_ms - job.created_wall_ms),
+            node_to_scheduler_ms=_positive(self.received_wall_ms - done_ms) if done_ms is not None else None,
+        )
+
+
+def _positive(milliseconds: float) -> float | None:
+    return milliseconds if milliseconds > 0 else None

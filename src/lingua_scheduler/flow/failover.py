@@ -1,0 +1,121 @@
+"""When an attempt fails: the next one on another node, or the end.
+
+A node that had a job is never asked again for the same job.
+"""
+
+from __future__ import annotations
+
+from lingua_scheduler.aio import Alarms
+from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.model import NodeId
+from lingua_scheduler.core.ordering import MissingReason
+from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.errors import DependencyDown
+from lingua_scheduler.flow.dispatch import Dispatch
+from lingua_scheduler.flow.endings import Endings
+from lingua_scheduler.flow.job import Job, Stage
+from lingua_scheduler.flow.roster import Roster
+from lingua_scheduler.flow.routing import Routing
+from lingua_scheduler.log import get_logger
+from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.session import UiEventKind
+
+_log = get_logger(__name__)
+
+
+class Failover:
+    """Watches the jobs of this instance's sessions and moves them when their node fails them."""
+
+    def __init__(
+        self,
+        dispatch: Dispatch,
+        endings: Endings,
+        *,
+        tables: tuple[Roster, Routing],
+        time: tuple[Clock, Alarms],
+        options: TimeoutOptions,
+        metrics: Metrics,
+    ) -> None:
+        self._dispatch = dispatch
+        self._endings = endings
+        self._roster, self._routing = tables
+        self._clock, self._alarms = time
+        self._options = options
+        self._metrics = metrics
+        dispatch.attend(self)
+
+    def launch(self, job: Job) -> None:
+        """Take a new job: it has until its pending deadline to find a node."""
+        self._roster.add(job)
+        self._await_node(job)
+        self._dispatch.submit(job)
+
+    def node_lost(self, node_id: NodeId, epoch: int) -> None:
+        """Move every job of a node that is gone."""
+        for job in self._roster.on_node(node_id, epoch):
+            self.retry(job, why="node_lost", code="NODE_UNAVAILABLE")
+
+    def retry(self, job: Job, *, why: str, code: str) -> None:
+        """Give the current attempt up; the next one goes to another node while the budget lasts."""
+        reservation = job.reservation
+        if job.stage is not Stage.OUT or reservation is None:
+            return
+        self._metrics.failover_total.inc(why)
+        _log.info("failover", job=job.id, attempt=job.attempt, node=reservation.node_id, why=why)
+        job.tried.add(reservation.node_id)
+        if job.failovers >= self._options.failover_max_attempts:
+            self._fail(job, code)
+            return
+        job.reservation = None
+        job.failovers += 1
+        job.accepted = False
+        job.stage = Stage.WAITING
+        self._endings.release(reservation)
+        job.pending_until = self._clock.now() + self._options.pending_s
+        self._await_node(job)
+        self._dispatch.submit(job, again=True)
+
+    def _fail(self, job: Job, code: str) -> None:
+        stale = job.stale_result
+        if stale is not None and job.session.delivery.unfilled(job):
+            self._endings.finish(job, "completed", lambda: job.session.delivery.result(job, stale))
+            return
+        reason = MissingReason.JOB_TIMEOUT if code == "JOB_TIMEOUT" else MissingReason.JOB_FAILED
+        self._endings.give_up(job, reason, code)
+
+    def _await_node(self, job: Job) -> None:
+        job.disarm()
+        job.alarm = self._alarms.set(job.pending_until, lambda: self._pending_over(job))
+
+    def _pending_over(self, job: Job) -> None:
+        if job.stage is not Stage.WAITING:
+            return
+        away = job.told_waiting == DependencyDown.code
+        reason = MissingReason.DEPENDENCY_DOWN if away else MissingReason.NO_AVAILABLE_NODE
+        self._endings.give_up(job, reason, "JOB_TIMEOUT")
+
+    def lost(self, job: Job) -> None:
+        """A job cannot be placed at all: it ends."""
+        self._endings.give_up(job, MissingReason.JOB_FAILED, "INTERNAL_ERROR")
+
+    def waiting(self, job: Job, code: str) -> None:
+        """Tell the client at once, and once, that its job waits."""
+        if job.told_waiting != code and job.stage is Stage.WAITING:
+            job.told_waiting = code
+            job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
+
+    def dispatched(self, job: Job) -> None:
+        """Start the clock of an attempt."""
+        job.disarm()
+        limit_s = self._options.job_timeout_s(job.brief.cut.duration_ms)
+        job.alarm = self._alarms.set(self._clock.now() + limit_s, lambda: self._timed_out(job))
+        job.session.delivery.event(job, UiEventKind.DISPATCHED)
+
+    def _timed_out(self, job: Job) -> None:
+        if job.stage is not Stage.OUT or job.reservation is None:
+            return
+        self._metrics.ack_timeout_total.inc()
+        self._routing.cancel(
+            job.reservation, job_id=job.id, trace_id=job.brief.trace_id, reason="job_timeout"
+        )
+        self.retry(job, why="timeout", code="JOB_TIMEOUT")

@@ -1,0 +1,194 @@
+"""One utterance to translate for one pair, as its owner holds it in memory while it lives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum, auto
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from lingua_scheduler.aio import Alarm
+from lingua_scheduler.core.audio import duration_ms
+from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, JobId, NodeId, Pair, new_turn_id
+from lingua_scheduler.core.placement import Reservation
+from lingua_scheduler.flow.opening import Opening
+from lingua_scheduler.wire.common import Features, Pipeline
+from lingua_scheduler.wire.node import JobAssign, JobResult
+from lingua_scheduler.wire.session import Utterance
+
+if TYPE_CHECKING:
+    from lingua_scheduler.flow.session import Session
+
+_encode = msgspec.json.encode
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What a node is told about a job, whichever attempt it is."""
+
+    cut: Cut
+    src_lang: str
+    tgt_lang: str
+    trace_id: str
+    pipeline: Pipeline
+    audio_format: AudioFormat
+    sample_rate: int
+    features: Features | None = None
+    dialect: str | None = None
+    streaming_asr: bool = True
+    partial_interval_ms: int = 1000
+
+    @classmethod
+    def of_cut(cls, cut: Cut, opening: Opening) -> Brief:
+        """Word what a session agreed on for one of its cuts."""
+        languages = opening.languages
+        return cls(
+            cut=cut,
+            src_lang=languages.src,
+            tgt_lang=languages.tgt,
+            trace_id=f"{opening.trace_id}-{cut.index}",
+            pipeline=opening.pipeline,
+            audio_format=opening.audio_format,
+            sample_rate=opening.sample_rate,
+            features=opening.features,
+            dialect=languages.dialect,
+            streaming_asr=opening.streaming_asr,
+            partial_interval_ms=opening.partial_interval_ms,
+        )
+
+    @classmethod
+    def of_message(cls, message: Utterance, opening: Opening) -> Brief:
+        """Word a whole utterance; what it leaves open is as the session agreed."""
+        audio_format, rate = AudioFormat(message.audio_format), message.sample_rate
+        streaming, interval_ms = message.enable_streaming_asr, message.partial_update_interval_ms
+        cut = Cut(
+            index=message.utterance_index,
+            reason=CutReason.MANUAL if message.manual_cut else CutReason.SILENCE,
+            audio=message.audio,
+            duration_ms=round(duration_ms(audio_format, rate, message.audio)),
+            turn_id=new_turn_id(),
+            padding_ms=None,
+        )
+        return cls(
+            cut=cut,
+            src_lang=message.src_lang.lower(),
+            tgt_lang=message.tgt_lang.lower(),
+            trace_id=message.trace_id or f"{opening.trace_id}-{cut.index}",
+            pipeline=message.pipeline.filled() if message.pipeline else opening.pipeline,
+            audio_format=audio_format,
+            sample_rate=rate,
+            features=message.features or opening.features,
+            dialect=message.dialect,
+            streaming_asr=opening.streaming_asr if streaming is None else streaming,
+            partial_interval_ms=interval_ms or opening.partial_interval_ms,
+        )
+
+
+class Stage(Enum):
+    """Where the owner is with a job."""
+
+    WAITING = auto()  # no attempt is out
+    OUT = auto()  # an attempt is on a node
+    ENDING = auto()  # its result is being written
+    ENDED = auto()
+
+
+@dataclass(eq=False, slots=True)
+class Job:
+    """The mutable side: attempts, deadlines, who was tried."""
+
+    id: JobId
+    session: Session
+    brief: Brief
+    pairs: tuple[Pair, ...]
+    types: frozenset[str]
+    created_at: float
+    created_wall_ms: int
+    pending_until: float
+    stage: Stage = Stage.WAITING
+    attempt: int = 0
+    failovers: int = 0
+    stored: bool = False
+    accepted: bool = False
+    told_waiting: str = ""  # the code the client was last told while the job waited
+    reservation: Reservation | None = None
+    tried: set[NodeId] = field(default_factory=set)
+    dispatched_wall_ms: int | None = None
+    alarm: Alarm | None = None
+    stale_result: JobResult | None = None
+    answered_by: NodeId | None = None
+
+    @property
+    def index(self) -> int:
+        """The utterance's number."""
+        return self.brief.cut.index
+
+    @property
+    def ended(self) -> bool:
+        """Nothing may change any more."""
+        return self.stage is Stage.ENDED
+
+    def record(self) -> bytes:
+        """What a new owner would need to go on with this job."""
+        return _encode(
+            {
+                "session": self.session.id,
+                "index": self.index,
+                "src_lang": self.brief.src_lang,
+                "tgt_lang": self.brief.tgt_lang,
+                "trace_id": self.brief.trace_id,
+                "reason": self.brief.cut.reason.value,
+                "turn_id": self.brief.cut.turn_id,
+                "duration_ms": self.brief.cut.duration_ms,
+                "audio_format": self.brief.audio_format.value,
+                "sample_rate": self.brief.sample_rate,
+                "created_wall_ms": self.created_wall_ms,
+            }
+        )
+
+    def forget_audio(self) -> None:
+        """Let the audio go; no attempt will need it any more."""
+        self.brief = replace(self.brief, cut=replace(self.brief.cut, audio=b""))
+
+    def disarm(self) -> None:
+        """Call the running deadline off."""
+        if self.alarm is not None:
+            self.alarm.cancel()
+            self.alarm = None
+
+    def assignment(self, reservation: Reservation, now: float) -> JobAssign:
+        """Word the message for the node of one attempt."""
+        brief, session = self.brief, self.session
+        cut, languages = brief.cut, session.languages
+        context = session.delivery.context(self, now)
+        return JobAssign(
+            job_id=self.id,
+            attempt_id=reservation.attempt,
+            session_id=session.id,
+            utterance_index=cut.index,
+            src_lang=brief.src_lang,
+            tgt_lang=brief.tgt_lang,
+            dialect=brief.dialect,
+            features=brief.features,
+            pipeline=brief.pipeline,
+            audio=cut.audio,
+            audio_format=brief.audio_format.value,
+            sample_rate=brief.sample_rate,
+            mode=languages.mode,
+            lang_a=languages.lang_a,
+            lang_b=languages.lang_b,
+            auto_langs=languages.auto_langs or None,
+            enable_streaming_asr=brief.streaming_asr,
+            partial_update_interval_ms=brief.partial_interval_ms,
+            trace_id=brief.trace_id,
+            group_id=context.group_id if context else None,
+            part_index=context.part_index if context else None,
+            context_text=context.context_text if context else None,
+            padding_ms=cut.padding_ms,
+            is_manual_cut=cut.reason in (CutReason.MANUAL, CutReason.CLOSE),
+            is_timeout_triggered=cut.reason in (CutReason.SILENCE, CutReason.GAP),
+            is_max_duration_triggered=cut.reason.continues_turn,
+            is_pause_triggered=cut.reason is CutReason.GAP,
+            turn_id=cut.turn_id,
+        )

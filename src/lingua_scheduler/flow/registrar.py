@@ -1,0 +1,108 @@
+"""What an instance writes about one of its nodes: registration, leases and status, fenced by the epoch."""
+
+from __future__ import annotations
+
+from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.lifecycle import NodeHealth, NodeStatus, StatusChange
+from lingua_scheduler.core.model import InstanceId, NodeId, PoolId, new_node_id
+from lingua_scheduler.core.placement import NodeFacts, pool_of
+from lingua_scheduler.core.ports import Beat, NodeLedger
+from lingua_scheduler.flow.registration import Announcement, NodeRules
+from lingua_scheduler.flow.snapshot import PlacementOptions
+from lingua_scheduler.log import get_logger
+from lingua_scheduler.wire.node import NodeHeartbeat, NodeRegister
+
+_log = get_logger(__name__)
+
+ANY_ORDER = "any_order"  # the node takes a session's utterances in any order, with gaps
+
+
+class Registrar:
+    """One registered node: what it said, how it stands, and the record of both in Redis."""
+
+    def __init__(
+        self,
+        message: NodeRegister,
+        ledger: NodeLedger,
+        *,
+        owner: InstanceId,
+        rules: NodeRules,
+        placement: PlacementOptions,
+        clock: Clock,
+    ) -> None:
+        self.said = Announcement(message, rules)
+        self.node_id = NodeId(message.node_id or new_node_id())
+        self.epoch = 0
+        self._ledger = ledger
+        self._owner = owner
+        self._clock = clock
+        self._takeover = rules.nodes.node_id_conflict_policy == "takeover"
+        self._pool: PoolId = pool_of(
+            self.node_id, pool_count=placement.pool_count, hash_seed=placement.hash_seed
+        )
+        self._lease_s = rules.lease_s(message.heartbeat_interval_seconds)
+        self._health = NodeHealth(rules.health, clock.now(), heartbeat_timeout_s=self._lease_s)
+
+    @property
+    def status(self) -> NodeStatus:
+        """How the node stands."""
+        return self._health.status
+
+    @property
+    def deadline(self) -> float | None:
+        """When `scan` has something to do unless the node reports first."""
+        return self._health.deadline
+
+    @property
+    def facts(self) -> NodeFacts:
+        """What placement must know of the node now."""
+        said = self.said
+        return NodeFacts(
+            node_id=self.node_id,
+            pool=self._pool,
+            owner=self._owner,
+            asr=said.asr,
+            semantic=said.semantic,
+            types=said.types,
+            max_jobs=said.max_jobs,
+            running_jobs=said.running_jobs,
+            closed=said.closed(self.status),
+            sequential=not said.offers(ANY_ORDER),
+            about=said.about(self.status),
+        )
+
+    def hear(self, message: NodeHeartbeat) -> StatusChange | None:
+        """Take a heartbeat into account."""
+        self.said.hear(message)
+        return self._health.heartbeat(self.said.health(), self._clock.now())
+
+    def scan(self) -> StatusChange | None:
+        """Take the time that passed into account."""
+        return self._health.scan(self._clock.now())
+
+    def lose(self, reason: str) -> StatusChange | None:
+        """The node cannot be reached any more."""
+        return self._health.lose(reason)
+
+    async def register(self, *, again: bool = False) -> None:
+        """Write the node under its next epoch; `again` when this connection held the id before."""
+        takeover = self._takeover or again
+        self.epoch = await self._ledger.register(self.facts, lease_ms=self._lease_ms, takeover=takeover)
+
+    async def beat(self) -> Beat:
+        """Renew the lease; a node whose lease had ended while it was connected is written anew."""
+        outcome = await self._ledger.beat(self.facts, epoch=self.epoch, lease_ms=self._lease_ms)
+        if outcome is Beat.GONE and self.status is not NodeStatus.OFFLINE:
+            await self.register(again=True)
+            _log.info("node_restored", node=self.node_id, epoch=self.epoch)
+            return Beat.RENEWED
+        return outcome
+
+    async def leave(self) -> None:
+        """Remove the node, unless a newer epoch owns it."""
+        if self.epoch:
+            await self._ledger.leave(self.node_id, self._pool, epoch=self.epoch)
+
+    @property
+    def _lease_ms(self) -> int:
+        return round(self._lease_s * 1000)

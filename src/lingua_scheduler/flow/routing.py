@@ -1,0 +1,82 @@
+"""Hands messages to nodes and sessions by name: on this instance directly."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lingua_scheduler.core.model import InstanceId, JobId, NodeId
+from lingua_scheduler.core.placement import Reservation
+from lingua_scheduler.wire.node import JobAssign, JobCancel
+
+
+class NodeLink(Protocol):
+    """A node's live connection as routing sees it."""
+
+    @property
+    def node_id(self) -> NodeId:
+        """The node's id."""
+        ...
+
+    @property
+    def epoch(self) -> int:
+        """The number of its registration."""
+        ...
+
+    def assign(self, message: JobAssign) -> None:
+        """Hand a job over."""
+
+    def cancel(self, message: JobCancel) -> None:
+        """Ask to stop an attempt."""
+
+    def replaced(self) -> None:
+        """Learn that a newer connection has the node's id."""
+
+
+class Routing:
+    """Who is connected here."""
+
+    def __init__(self, instance_id: InstanceId) -> None:
+        self.instance_id = instance_id
+        self._links: dict[NodeId, NodeLink] = {}
+
+    @property
+    def reachable(self) -> frozenset[InstanceId]:
+        """Instances whose nodes can be handed a job."""
+        return frozenset({self.instance_id})
+
+    def connect(self, link: NodeLink) -> NodeLink | None:
+        """Make a link the way to its node; return the one it replaces."""
+        replaced = self._links.get(link.node_id)
+        self._links[link.node_id] = link
+        return replaced
+
+    def disconnect(self, link: NodeLink) -> bool:
+        """Forget a link unless a newer one has taken its place."""
+        if self._links.get(link.node_id) is not link:
+            return False
+        del self._links[link.node_id]
+        return True
+
+    def link(self, node_id: NodeId) -> NodeLink | None:
+        """The live connection of a node, if it is here."""
+        return self._links.get(node_id)
+
+    def links(self) -> list[NodeLink]:
+        """Every node connected here."""
+        return list(self._links.values())
+
+    def assign(self, reservation: Reservation, message: JobAssign) -> bool:
+        """Hand a job to the node that holds its slot; False when the node cannot be reached."""
+        link = self._links.get(reservation.node_id)
+        if link is None or link.epoch != reservation.epoch:
+            return False
+        link.assign(message)
+        return True
+
+    def cancel(self, reservation: Reservation, *, job_id: JobId, trace_id: str, reason: str) -> None:
+        """Ask a node to stop working on an attempt; best effort."""
+        link = self._links.get(reservation.node_id)
+        if link is not None:
+            link.cancel(
+                JobCancel(job_id=job_id, attempt_id=reservation.attempt, trace_id=trace_id, reason=reason)
+            )

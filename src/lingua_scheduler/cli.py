@@ -1,0 +1,165 @@
+"""The command line: each command parses, calls and prints. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lingua_scheduler import __version__
+from lingua_scheduler.errors import ConfigError, LinguaError
+
+if TYPE_CHECKING:
+    from lingua_scheduler.config import Loaded
+
+_REFUSED = 2  # exit code: not started, because of the command line or the configuration
+_FAILED = 1
+_INTERRUPTED = 130
+_DEFAULT_URL = "ws://127.0.0.1:5010"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code; a refusal is one line on standard error."""
+    given = _parser().parse_args(arguments)
+    command: Callable[[argparse.Namespace], int] = given.command
+    try:
+        code = command(given)
+        sys.stdout.flush()
+    except ConfigError as refusal:
+        print(f"lingua: {refusal}", file=sys.stderr)
+        return _REFUSED
+    except LinguaError as failure:
+        print(f"lingua: {failure}", file=sys.stderr)
+        return _FAILED
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has seen enough; nothing is left to flush at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _FAILED
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="lingua", description="The central server of real-time speech translation.", allow_abbrev=False
+    )
+    parser.add_argument("--version", action="version", version=f"lingua {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    def add(name: str, command: Callable[[argparse.Namespace], int], about: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=about, description=about, allow_abbrev=False)
+        added.set_defaults(command=command)
+        return added
+
+    _add_server_flags(add("up", _up, "Run everything on this machine: Redis, one instance and a demo node."))
+    _add_server_flags(add("serve", _serve, "Run one instance; without a Redis URL, with an embedded Redis."))
+    _add_speak_flags(add("speak", _speak, "Stream a WAV file in real time and print what comes back."))
+    _add_node_flags(add("node", _node, "Run a node that answers by fixed rules."))
+    test = add("test", _test, "Check formatting, lint, types and imports of a checkout, then run its tests.")
+    test.add_argument("pytest", nargs=argparse.REMAINDER, metavar="-- ...", help="arguments for pytest")
+    show = add("config", _config, "Show the effective configuration, or an example of all options.")
+    show.add_argument("what", choices=("show", "example"))
+    show.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    add("version", _version, "Print the version.")
+    return parser
+
+
+def _add_server_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--host", metavar="H", help="address to listen on")
+    parser.add_argument("--port", type=int, metavar="P", help="port to listen on; 0 takes a free one")
+    parser.add_argument(
+        "--redis-url", metavar="URL", help="Redis to use; without it, an embedded one is started"
+    )
+    parser.add_argument("--instance-id", metavar="ID", help="name of this instance, unique among all")
+
+
+def _add_speak_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE.wav", help="speech to translate: PCM, 16 bit")
+    parser.add_argument("--from", dest="src", required=True, metavar="LANG", help="language spoken, or auto")
+    parser.add_argument("--to", dest="tgt", required=True, metavar="LANG", help="language wanted")
+    parser.add_argument(
+        "--url", default=_DEFAULT_URL, metavar="WS", help=f"scheduler (default {_DEFAULT_URL})"
+    )
+
+
+def _add_node_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--url", default=_DEFAULT_URL, metavar="WS", help=f"scheduler (default {_DEFAULT_URL})"
+    )
+    parser.add_argument(
+        "--node-id", metavar="ID", help="id to register with; without it, the scheduler gives one"
+    )
+    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="jobs at a time (default 4)")
+    parser.add_argument(
+        "--languages",
+        default="en,pt,zh",
+        metavar="A,B",
+        help="languages understood and spoken (default en,pt,zh)",
+    )
+
+
+def _loaded(given: argparse.Namespace) -> Loaded:
+    from lingua_scheduler.config import load  # noqa: PLC0415
+
+    flags = {
+        "--host": ("server.host", given.host),
+        "--port": ("server.port", given.port),
+        "--redis-url": ("redis.url", given.redis_url),
+        "--instance-id": ("instance.id", given.instance_id),
+    }
+    return load(given.config, flags=flags)
+
+
+def _up(given: argparse.Namespace) -> int:
+    loaded = _loaded(given)
+    from lingua_scheduler.app import up  # noqa: PLC0415
+
+    return up(loaded.config)
+
+
+def _serve(given: argparse.Namespace) -> int:
+    loaded = _loaded(given)
+    from lingua_scheduler.app import serve  # noqa: PLC0415
+
+    return serve(loaded.config)
+
+
+def _speak(given: argparse.Namespace) -> int:
+    from lingua_scheduler.client.speak import speak  # noqa: PLC0415
+
+    return speak(given.file, src=given.src, tgt=given.tgt, url=given.url)
+
+
+def _node(given: argparse.Namespace) -> int:
+    from lingua_scheduler.node.demo import run_demo  # noqa: PLC0415
+
+    languages = tuple(filter(None, given.languages.split(",")))
+    return run_demo(given.url, node_id=given.node_id, jobs=given.jobs, languages=languages)
+
+
+def _config(given: argparse.Namespace) -> int:
+    from lingua_scheduler.commands.config_text import example, shown  # noqa: PLC0415
+    from lingua_scheduler.config import load  # noqa: PLC0415
+
+    print(example() if given.what == "example" else shown(load(given.config)), end="")
+    return 0
+
+
+def _test(given: argparse.Namespace) -> int:
+    from lingua_scheduler.commands.check import check  # noqa: PLC0415
+
+    extra = given.pytest[1:] if given.pytest[:1] == ["--"] else given.pytest
+    return check(extra)
+
+
+def _version(_given: argparse.Namespace) -> int:
+    print(f"lingua {__version__}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

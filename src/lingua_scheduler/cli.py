@@ -78,12 +78,20 @@ def _add_server_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_speak_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE.wav", help="speech to translate: PCM, 16 bit")
+    parser.add_argument(
+        "file", metavar="FILE.wav", help="speech to translate; - reads it from standard input"
+    )
     parser.add_argument("--from", dest="src", required=True, metavar="LANG", help="language spoken, or auto")
     parser.add_argument("--to", dest="tgt", required=True, metavar="LANG", help="language wanted")
     parser.add_argument(
         "--url", default=_DEFAULT_URL, metavar="WS", help=f"scheduler (default {_DEFAULT_URL})"
     )
+    parser.add_argument("--out", type=Path, metavar="FILE.wav", help="write the translated voice here")
+    parser.add_argument(
+        "--format", choices=("opus", "pcm16"), default="opus", help="how audio is sent (default opus)"
+    )
+    parser.add_argument("--timings", action="store_true", help="show where the time of each result went")
+    parser.add_argument("--fast", action="store_true", help="do not wait for real time between frames")
 
 
 def _add_node_flags(parser: argparse.ArgumentParser) -> None:
@@ -93,7 +101,7 @@ def _add_node_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--node-id", metavar="ID", help="id to register with; without it, the scheduler gives one"
     )
-    parser.add_argument("--jobs", type=int, default=4, metavar="N", help="jobs at a time (default 4)")
+    parser.add_argument("--capacity", type=int, default=4, metavar="N", help="jobs at a time (default 4)")
     parser.add_argument(
         "--languages",
         default="en,pt,zh",
@@ -129,16 +137,27 @@ def _serve(given: argparse.Namespace) -> int:
 
 
 def _speak(given: argparse.Namespace) -> int:
-    from lingua_scheduler.client.speak import speak  # noqa: PLC0415
+    from lingua_scheduler.commands.speak import SpeakRequest, speak  # noqa: PLC0415
 
-    return speak(given.file, src=given.src, tgt=given.tgt, url=given.url)
+    return speak(
+        SpeakRequest(
+            file=given.file,
+            src=given.src,
+            tgt=given.tgt,
+            url=given.url,
+            out=given.out,
+            audio_format=given.format,
+            timings=given.timings,
+            fast=given.fast,
+        )
+    )
 
 
 def _node(given: argparse.Namespace) -> int:
-    from lingua_scheduler.node.demo import run_demo  # noqa: PLC0415
+    from lingua_scheduler.commands.node import NodeRequest, run_node  # noqa: PLC0415
 
     languages = tuple(filter(None, given.languages.split(",")))
-    return run_demo(given.url, node_id=given.node_id, jobs=given.jobs, languages=languages)
+    return run_node(NodeRequest(given.url, given.node_id, languages, given.capacity))
 
 
 def _config(given: argparse.Namespace) -> int:

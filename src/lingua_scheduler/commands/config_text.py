@@ -135,6 +135,8 @@ def _toml(value: Any) -> str:
         return repr(value)
     if isinstance(value, (str, Path)):
         return _quoted(str(value))
+    if isinstance(value, msgspec.Struct):
+        value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_key(name)} = {_toml(inner)}" for name, inner in value.items()) + "}"
     return "[" + ", ".join(_toml(inner) for inner in value) + "]"

@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from lingua_scheduler.wire.common import Attempt, Count, Id, Name, Number, Record, Text
 
-Percent = Annotated[float, Meta(ge=0, le=1_000_000)]
+Percent = Annotated[float, Meta(ge=-1_000_000, le=1_000_000)]
 NodeLang = Annotated[str, Meta(max_length=64, pattern=r"^[^:\x00-\x1f\x7f-\x9f]*\Z")]
 NodeLangs = Annotated[tuple[NodeLang, ...], Meta(max_length=512)]
 Names = Annotated[tuple[Name, ...], Meta(max_length=256)]
@@ -81,7 +81,7 @@ class LanguageCapabilities(Record, frozen=True, kw_only=True):
 
 
 class ResourceUsage(Record, frozen=True, kw_only=True):
-    """How busy the machine is; percentages go from 0 to 100, some probes report more."""
+    """How busy the machine is; percentages go from 0 to 100, broken probes report less or more."""
 
     cpu_percent: Percent
     mem_percent: Percent

@@ -1,5 +1,4 @@
 """Whatever happens, each opened index leaves once, in order and in time, and no result is lost."""
-# ruff: noqa: D102  (rules and invariants are named as sentences)
 
 from __future__ import annotations
 

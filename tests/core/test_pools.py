@@ -7,7 +7,7 @@ import pytest
 
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.placement import stable_hash
-from lingua_scheduler.core.pools import PoolOptions, PoolPlan, PoolsOptions, TenantPool
+from lingua_scheduler.core.pools import NOWHERE, CapabilityPool, PoolPlan, PoolsOptions, TenantPool
 
 CORE = ("node-inference", "nmt-m2m100", "piper-tts")
 TYPES = ("asr", "nmt", "tts")
@@ -46,8 +46,11 @@ def test_ac_73_without_configured_pools_a_node_lives_in_its_hash_bucket():
 
 
 def test_ac_70_equal_pools_share_nodes_by_hash_and_a_tenant_override_decides_the_order():
-    pools = (PoolOptions(pool_id=10, required_services=CORE), PoolOptions(pool_id=11, required_services=CORE))
-    two = plan(pools=pools, tenant_overrides=(TenantPool(tenant_id="tenant-A", pool_id=11),))
+    pools = (
+        CapabilityPool(pool_id=10, required_services=CORE),
+        CapabilityPool(pool_id=11, required_services=CORE),
+    )
+    two = plan(by_capability=pools, tenant_overrides=(TenantPool(tenant_id="tenant-A", pool_id=11),))
     assert two.pool_of(NodeId("node-cap-1"), CORE) == 10
     assert two.pool_of(NodeId("node-cap-0"), CORE) == 11
     assert two.route(routing_key="tenant-A", tenant_id="tenant-A", types=TYPES, models=()).order == (11, 10)
@@ -56,21 +59,23 @@ def test_ac_70_equal_pools_share_nodes_by_hash_and_a_tenant_override_decides_the
 
 def test_the_most_specific_pool_wins_and_a_node_that_fits_none_is_in_none():
     pools = (
-        PoolOptions(pool_id=1, required_services=CORE),
-        PoolOptions(pool_id=2, required_services=(*CORE, "tone")),
+        CapabilityPool(pool_id=1, required_services=CORE),
+        CapabilityPool(pool_id=2, required_services=(*CORE, "tone")),
     )
-    two = plan(pools=pools)
+    two = plan(by_capability=pools)
     assert two.pool_of(NodeId("n"), CORE) == 1
     assert two.pool_of(NodeId("n"), (*CORE, "tone", "other")) == 2
-    assert two.pool_of(NodeId("n"), ("tone",)) is None
+    assert two.pool_of(NodeId("n"), ("tone",)) == NOWHERE
 
 
 def test_ac_71_exact_strict_and_all_required_send_each_job_to_its_own_kind():
     pools = (
-        PoolOptions(pool_id=1, required_services=CORE),
-        PoolOptions(pool_id=2, required_services=(*CORE, "tone-service")),
+        CapabilityPool(pool_id=1, required_services=CORE),
+        CapabilityPool(pool_id=2, required_services=(*CORE, "tone-service")),
     )
-    strict = plan(pools=pools, match_scope="all_required", match_mode="exact", strict_eligibility=True)
+    strict = plan(
+        by_capability=pools, match_scope="all_required", match_mode="exact", strict_eligibility=True
+    )
     assert strict.route(routing_key="s", tenant_id=None, types=TYPES, models=()).order == (1,)
     assert strict.route(routing_key="s", tenant_id=None, types=TYPES, models=("tone-service",)).order == (2,)
     assert strict.route(routing_key="s", tenant_id=None, types=TYPES, models=("unlisted",)).order == ()
@@ -94,11 +99,11 @@ def test_ac_75_a_tenant_with_a_strict_pool_never_leaves_it():
 
 def test_an_override_to_an_ineligible_pool_starts_at_the_first_eligible_one():
     pools = (
-        PoolOptions(pool_id=1, required_services=("asr-only",)),
-        PoolOptions(pool_id=2, required_services=CORE),
-        PoolOptions(pool_id=3, required_services=CORE),
+        CapabilityPool(pool_id=1, required_services=("asr-only",)),
+        CapabilityPool(pool_id=2, required_services=CORE),
+        CapabilityPool(pool_id=3, required_services=CORE),
     )
-    loose = plan(pools=pools, tenant_overrides=(TenantPool(tenant_id="t", pool_id=1),))
+    loose = plan(by_capability=pools, tenant_overrides=(TenantPool(tenant_id="t", pool_id=1),))
     assert loose.route(routing_key="t", tenant_id="t", types=TYPES, models=()).order == (2, 3)
 
 
@@ -112,7 +117,7 @@ def test_nodes_with_the_same_languages_share_a_pool_when_asked_for():
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"pools": [{"pool_id": 1}, {"pool_id": 1}]},
+        {"by_capability": [{"pool_id": 1}, {"pool_id": 1}]},
         {"tenant_overrides": [{"tenant_id": "t", "pool_id": 5}]},
     ],
 )

@@ -1,5 +1,4 @@
 """Acceptance cases of segmentation, in virtual time; numbers are those of the specification."""
-# ruff: noqa: D102 - the verbs of a script
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -527,6 +526,16 @@ def test_whole_utterances_share_the_counter() -> None:
     assert talk.segmenter.take_index(7) == 7
     assert talk.segmenter.take_index(None) == 8
     assert talk.segmenter.next_index == 9
+
+
+def test_the_next_number_may_be_raised_but_never_lowered() -> None:
+    talk = Talk()
+    talk.say(60)
+    talk.segmenter.skip_to(5)
+    talk.segmenter.skip_to(2)
+    talk.end()
+    talk.end(60)
+    assert [cut.index for cut in talk.cuts] == [5, 6]
 
 
 def test_a_whole_utterance_does_not_touch_the_open_turn() -> None:

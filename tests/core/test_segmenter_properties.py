@@ -1,5 +1,4 @@
 """What must hold for any speaker: nothing lost, nothing doubled, nothing kept for ever."""
-# ruff: noqa: D102 - the verbs of a script
 
 import math
 from dataclasses import dataclass

@@ -18,6 +18,7 @@ from lingua_scheduler.errors import IllegalTransition
 
 T = TypeVar("T")
 
+_REMEMBERED_JUMPS = 256
 _REMEMBERED_MISSES = 256  # kept beyond their late window, only to tell a late result from a repeated one
 
 
@@ -116,6 +117,7 @@ class ResultStream(Generic[T]):
         self._gap_s = options.gap_timeout_ms / 1000
         self._late_s = options.late_window_ms / 1000
         self._last_opened = first_index - 1  # whatever is not above it and not known below is settled
+        self._passed: list[range] = []  # indexes passed over by `open`, newest last
         self._slots: dict[int, _Slot[T]] = {}  # opened and not yet released, ascending
         self._missed: dict[int, float] = {}  # released without a result -> end of the late window
         self._turn_id: TurnId | None = None  # the turn whose last piece is still to come
@@ -138,6 +140,11 @@ class ResultStream(Generic[T]):
             (slot.deadline for slot in self._slots.values() if slot.deadline is not None), default=None
         )
 
+    def awaits(self, index: int) -> bool:
+        """Tell whether nothing is known yet of how this index ends."""
+        slot = self._slots.get(index)
+        return slot is not None and slot.outcome is None
+
     def unfilled(self, index: int, now: float) -> bool:
         """Tell whether a result for this index would still reach the client."""
         slot = self._slots.get(index)
@@ -150,9 +157,11 @@ class ResultStream(Generic[T]):
         if index in self._slots:
             return
         if index <= self._last_opened:
-            raise IllegalTransition(
-                "result stream", expected=f"an index above {self._last_opened}", received=str(index)
-            )
+            self._open_passed(index, now)
+            return
+        if index > self._last_opened + 1:
+            self._passed.append(range(self._last_opened + 1, index))
+            del self._passed[:-_REMEMBERED_JUMPS]
         if turn_id != self._turn_id:
             self.end_turn(now)
         patient = continues and turn_id is not None
@@ -160,6 +169,19 @@ class ResultStream(Generic[T]):
         self._last_opened = index
         self._turn_id = turn_id if patient else None
         self._turn_piece = index
+
+    def _open_passed(self, index: int, now: float) -> None:
+        """Give an index that was passed over its place in the order; it holds back what is above it."""
+        for at, passed in enumerate(self._passed):
+            if index in passed:
+                self._passed[at : at + 1] = [range(passed.start, index), range(index + 1, passed.stop)]
+                break
+        else:
+            raise IllegalTransition(
+                "result stream", expected=f"an index above {self._last_opened}", received=str(index)
+            )
+        self._slots = dict(sorted({**self._slots, index: _Slot(turn_id=None, patient=False)}.items()))
+        self._start_clocks(now)
 
     def end_turn(self, now: float) -> None:
         """End the current turn, if one goes on: its newest piece becomes its last."""

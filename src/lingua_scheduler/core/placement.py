@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -19,11 +20,6 @@ def stable_hash(key: str, seed: int) -> int:
     for byte in key.encode() + seed.to_bytes(8, "little"):
         value = ((value ^ byte) * _FNV_PRIME) & _MASK64
     return value
-
-
-def pool_of(node_id: NodeId, *, pool_count: int, hash_seed: int) -> PoolId:
-    """Name the one pool a node belongs to when no capability pools are configured."""
-    return PoolId(stable_hash(node_id, hash_seed) % pool_count)
 
 
 class Exclusion(StrEnum):
@@ -52,25 +48,38 @@ class NodeFacts:
     max_jobs: int
     running_jobs: int = 0  # as the node reports it; what exceeds our reservations is foreign load
     closed: Exclusion | None = None
+    private: bool = False  # serves only sessions paired with it
     sequential: bool = False  # takes a session's utterances only one after the other, without gaps
     about: dict[str, Any] = field(default_factory=dict)  # for people: hardware, usage, versions
+
+    @property
+    def free(self) -> int:
+        """How many more jobs it would take now."""
+        return max(0, self.max_jobs - self.running_jobs) if self.closed is None else 0
 
     def serves(self, pairs: tuple[Pair, ...]) -> bool:
         """Every direction asked for is one this node can do."""
         return all(pair.src in self.asr and pair.tgt in self.semantic for pair in pairs)
 
+    @property
+    def shelf(self) -> str:
+        """Name the shelf on which it stands with the nodes that are alike for placement."""
+        alike = (sorted(self.asr), sorted(self.semantic), sorted(self.types), self.private)
+        return hashlib.blake2s(repr(alike).encode(), digest_size=8).hexdigest()
+
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One question to a pool: reserve a slot for this attempt on the best of these nodes."""
+    """One question to a pool: reserve a slot for this attempt on the best node of these shelves."""
 
     job_id: JobId
     attempt: int
     pool: PoolId
-    candidates: tuple[NodeId, ...]
-    types: frozenset[str]
+    shelves: tuple[str, ...]
     reachable: frozenset[InstanceId]  # instances that can be handed an assignment
     ttl_ms: int
+    without: frozenset[NodeId] = frozenset()  # nodes that must not be chosen
+    again: bool = False  # the same question may have been answered unheard
     prefer: NodeId | None = None  # taken first if it has a free slot
     bound: bool = False  # while `prefer` lives, nobody else will do
 
@@ -83,6 +92,7 @@ class Reservation:
     pool: PoolId
     owner: InstanceId
     epoch: int
+    shelf: str
     job_id: JobId
     attempt: int
 
@@ -100,12 +110,3 @@ class Refusal:
         return max(
             Exclusion, key=lambda reason: (self.reasons.get(reason, 0), -list(Exclusion).index(reason))
         ).value
-
-
-def merge(refusals: list[Refusal]) -> Refusal:
-    """Add up what several questions were answered."""
-    total: dict[Exclusion, int] = {}
-    for refusal in refusals:
-        for reason, count in refusal.reasons.items():
-            total[reason] = total.get(reason, 0) + count
-    return Refusal(total)

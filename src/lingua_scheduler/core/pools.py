@@ -16,10 +16,13 @@ import msgspec
 from lingua_scheduler.core.model import NodeId, PoolId
 from lingua_scheduler.core.placement import stable_hash
 
+NOWHERE = PoolId(-1)
+"""The pool of nodes that fit no configured pool: nobody asks it."""
+
 _PoolNumber = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 
 
-class PoolOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CapabilityPool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One configured pool."""
 
     pool_id: _PoolNumber
@@ -62,7 +65,7 @@ class PoolsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Hash pools when none are configured: 1 makes least connections exact, 16 spreads over a cluster."""
     hash_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Seed of the hash that gives nodes and tenants their pools."""
-    pools: tuple[PoolOptions, ...] = ()
+    by_capability: tuple[CapabilityPool, ...] = ()
     """Pools by capability; each node is in the most specific one it fits."""
     by_languages: bool = False
     """Without configured pools: nodes with the same languages share a pool."""
@@ -81,9 +84,9 @@ class PoolsOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     def __post_init__(self) -> None:
         """Refuse pools that cannot be told apart and tenants that point nowhere."""
-        numbers = [pool.pool_id for pool in self.pools]
+        numbers = [pool.pool_id for pool in self.by_capability]
         if len(set(numbers)) != len(numbers):
-            raise ValueError("pools: a pool_id is used twice")
+            raise ValueError("by_capability: a pool_id is used twice")
         known = numbers or range(self.pool_count)
         for override in self.tenant_overrides:
             if override.pool_id not in known:
@@ -103,24 +106,29 @@ class PoolPlan:
 
     def __init__(self, options: PoolsOptions) -> None:
         self._options = options
-        self._required = {PoolId(pool.pool_id): frozenset(pool.required_services) for pool in options.pools}
+        self._required = {
+            PoolId(pool.pool_id): frozenset(pool.required_services) for pool in options.by_capability
+        }
         self._overrides = {
             override.tenant_id: PoolId(override.pool_id) for override in options.tenant_overrides
         }
 
     @property
     def pools(self) -> tuple[PoolId, ...]:
-        """Every pool, in order of its number."""
+        """Every pool a job may ask, in order of its number."""
         return tuple(sorted(self._required)) or tuple(map(PoolId, range(self._options.pool_count)))
+
+    @property
+    def known(self) -> tuple[PoolId, ...]:
+        """Every pool that may hold nodes: also the one for nodes that fit none."""
+        return (*self.pools, NOWHERE) if self._required else self.pools
 
     def required_services(self, pool: PoolId) -> frozenset[str]:
         """What a node must have installed to be in this pool."""
         return self._required.get(pool, frozenset())
 
-    def pool_of(
-        self, node_id: NodeId, services: Collection[str], languages: Collection[str] = ()
-    ) -> PoolId | None:
-        """Name the one pool of a node; None when it fits no configured pool."""
+    def pool_of(self, node_id: NodeId, services: Collection[str], languages: Collection[str] = ()) -> PoolId:
+        """Name the one pool of a node; NOWHERE when it fits no configured pool."""
         options = self._options
         if not self._required:
             key = "-".join(sorted(set(languages))) if options.by_languages else node_id
@@ -129,7 +137,7 @@ class PoolPlan:
         fitting = {pool: wanted for pool, wanted in self._required.items() if wanted <= installed}
         most = max((len(wanted) for wanted in fitting.values()), default=0)
         equals = sorted(pool for pool, wanted in fitting.items() if len(wanted) == most)
-        return equals[stable_hash(node_id, options.hash_seed) % len(equals)] if equals else None
+        return equals[stable_hash(node_id, options.hash_seed) % len(equals)] if equals else NOWHERE
 
     def route(
         self, *, routing_key: str, tenant_id: str | None, types: Collection[str], models: Collection[str]

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
-from lingua_scheduler.core.placement import Ask, NodeFacts, Refusal, Reservation
+from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
 
 
 class Sink(Protocol):
@@ -54,8 +54,8 @@ class NodeLedger(Protocol):
         """Remove the node unless a newer epoch has taken it over."""
         ...
 
-    async def reserve(self, ask: Ask) -> Reservation | Refusal:
-        """Choose the least loaded eligible candidate and take one of its slots, atomically."""
+    async def reserve(self, ask: Ask) -> Reservation | None:
+        """Choose the least loaded node of the shelves and take one of its slots, atomically."""
         ...
 
     async def release(self, reservation: Reservation) -> bool:

@@ -181,6 +181,10 @@ class Segmenter:
         self._next_index = index + 1
         return index
 
+    def skip_to(self, index: int) -> None:
+        """Number the next utterance `index`, unless a higher number is due."""
+        self._next_index = max(self._next_index, index)
+
     def _settle_before(self, now: float, frame: Frame | None) -> list[Cut]:
         """Do what fell due before an input; a frame that finds a pause still uncut makes it a gap."""
         reason = CutReason.GAP if frame is not None and frame.audio else CutReason.SILENCE

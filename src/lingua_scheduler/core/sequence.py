@@ -6,7 +6,7 @@ _WINDOW = 512
 
 
 class SequenceWindow:
-    """Remembers the newest numbers; older ones than the window count as seen."""
+    """Remembers the newest numbers; one from far below means that the client counts anew."""
 
     __slots__ = ("_mask", "_seen", "highest", "skipped")
 
@@ -18,7 +18,7 @@ class SequenceWindow:
 
     def fresh(self, number: int) -> bool:
         """Take a number; False when it was taken before."""
-        if self.highest is None:
+        if self.highest is None or number <= self.highest - _WINDOW:
             self.highest, self._seen = number, 1
             return True
         ahead = number - self.highest
@@ -27,8 +27,8 @@ class SequenceWindow:
             self.highest = number
             self.skipped += ahead - 1
             return True
-        bit = 1 << -ahead if ahead > -_WINDOW else 0
-        if not bit or self._seen & bit:
+        bit = 1 << -ahead
+        if self._seen & bit:
             return False
         self._seen |= bit
         self.skipped -= 1

@@ -15,6 +15,7 @@ from lingua_scheduler.wire.session import (
     ResultAck,
     ServerHeartbeat,
     SessionClose,
+    SessionCloseAck,
     SessionInit,
     SessionInitAck,
     TtsPlayEnded,
@@ -47,6 +48,7 @@ class ClientPeer:
         self._sink = sink
         self._sessions, self._rules, self._clock = home
         self._session: Session | None = None
+        self._closing: list[Session] = []  # earlier ones of this connection that still wait for results
 
     @property
     def binary_audio(self) -> bool:
@@ -72,8 +74,7 @@ class ClientPeer:
             case TtsPlayEnded():
                 session.playback(message.group_id, ended=True)
             case SessionClose():
-                self._session = None
-                self._sessions.close(session, acknowledge=True)
+                self._close(session, SessionCloseAck(session_id=session.id))
             case ResultAck():
                 pass
             case _:
@@ -82,22 +83,30 @@ class ClientPeer:
     def lost(self) -> None:
         """The connection is gone."""
         session, self._session = self._session, None
-        if session is not None:
-            self._sessions.drop(session)
+        for each in (*self._closing, session):
+            if each is not None:
+                self._sessions.drop(each)
+        self._closing.clear()
 
     def _owned(self, message: FromClient) -> Session:
         session = self._session
-        if session is None:
+        if session is None or session.closing:
             raise InvalidSession("Session does not exist")
         if isinstance(message, _NAMES_A_SESSION) and message.session_id != session.id:
             raise InvalidSession("Session does not exist")
         return session
 
+    def _close(self, session: Session, last_word: SessionCloseAck | None = None) -> None:
+        """Let a session end in its own time; it speaks to this connection until then."""
+        self._session = None
+        self._closing = [each for each in self._closing if self._sessions.get(each.id) is not None]
+        self._closing.append(session)
+        self._sessions.close(session, lambda: last_word and self._sink.post(last_word))
+
     def _init(self, message: SessionInit) -> None:
         opening = agree(message, self._rules.session, self._rules.segmentation)
-        before = self._session
-        if before is not None:
-            self._sessions.close(before, acknowledge=False)
+        if self._session is not None:
+            self._close(self._session)
         session = self._session = self._sessions.open(opening, self._sink)
         self._sink.post(
             SessionInitAck(

@@ -70,6 +70,7 @@ class Delivery:
         self._partial_due = Deadline(alarms, self._send_partial)
         self._partial: tuple[Job, AsrPartial] | None = None
         self._partial_at = float("-inf")
+        self._closed = False
         self.hint_lang = "en"
 
     @property
@@ -85,6 +86,7 @@ class Delivery:
         cut = job.brief.cut
         stream.open(cut.index, now, turn_id=cut.turn_id, continues=cut.reason.continues_turn)
         self._open[job.brief.tgt_lang, cut.index] = job
+        self._groups.forget_idle(now)
 
     def context(self, job: Job, now: float) -> GroupContext | None:
         """What a new job is told about what was said before."""
@@ -101,6 +103,8 @@ class Delivery:
         self, job: Job, kind: UiEventKind, *, error_code: str | None = None, failed: bool = False
     ) -> None:
         """Tell the speaker how far a job has come."""
+        if self._closed:
+            return
         elapsed_ms = max(0, round((self._clock.now() - job.created_at) * 1000))
         advice = hint(error_code, self.hint_lang) if error_code else None
         self._sink.post(
@@ -119,10 +123,7 @@ class Delivery:
         )
 
     def partial(self, job: Job, message: NodePartial) -> None:
-        """Pass on what was understood so far, at a pace a person can read."""
-        stream = self._streams.get(job.brief.tgt_lang)
-        if stream is None or not stream.unfilled(job.index, self._clock.now()):
-            return
+        """Pass on what was understood so far, at a pace a person can read: of many the newest."""
         partial = AsrPartial(
             session_id=self._session_id,
             utterance_index=job.index,
@@ -133,7 +134,7 @@ class Delivery:
         )
         self._partial = (job, partial)
         due = self._partial_at + self._options.partials.interval_ms / 1000
-        if message.is_final or due <= self._clock.now():
+        if due <= self._clock.now():
             self._send_partial()
         else:
             self._partial_due.move(due)
@@ -142,6 +143,8 @@ class Delivery:
         if self._partial is None:
             return
         (job, partial), self._partial = self._partial, None
+        if not self._streams[job.brief.tgt_lang].awaits(job.index):
+            return
         self._partial_at = self._clock.now()
         self._sink.post(partial, droppable=True)
         self.event(job, UiEventKind.ASR_PARTIAL)
@@ -149,8 +152,11 @@ class Delivery:
     def result(self, job: Job, result: JobResult) -> None:
         """A job succeeded with something to say, or to hear."""
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
-        text, translation = result.text_asr or "", result.text_translated or ""
-        if not text.strip() and not translation.strip() and not result.tts_audio:
+        text, translation = (result.text_asr or "").strip(), (result.text_translated or "").strip()
+        if not self.unfilled(job):
+            self._metrics.results_dropped_total.inc("expired")
+            return
+        if not text and not translation and not result.tts_audio:
             self.resolve(job, Missing(MissingReason.SILENCE_DETECTED))
             return
         if text:
@@ -174,6 +180,8 @@ class Delivery:
 
     def resolve(self, job: Job, outcome: Outcome[Answer]) -> None:
         """Settle a job's index and send what may leave."""
+        if self._closed:
+            return
         stream = self._streams[job.brief.tgt_lang]
         resolution = stream.resolve(job.index, outcome, self._clock.now())
         if resolution.verdict is Verdict.LATE:
@@ -186,10 +194,11 @@ class Delivery:
 
     def unfilled(self, job: Job) -> bool:
         """A result for this job would still reach the client."""
-        return self._streams[job.brief.tgt_lang].unfilled(job.index, self._clock.now())
+        return not self._closed and self._streams[job.brief.tgt_lang].unfilled(job.index, self._clock.now())
 
     def close(self) -> None:
         """Forget everything; what is still open is resolved without a word."""
+        self._closed = True
         self._streams.clear()
         self._open.clear()
         self._groups.close()

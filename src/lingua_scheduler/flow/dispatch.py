@@ -1,7 +1,9 @@
 """From a job to an assignment on a node's socket; the only caller of reserve.
 
 Jobs of one session towards one language leave in index order: each such lane has one task while it has work
-and none while it is idle. A job that finds no node waits; the ones behind it in its lane wait with it.
+and none while it is idle. A job that finds no node waits; the ones behind it in its lane wait with it. A job
+that comes back from a failed node has a lane of its own: perhaps no node is left that may have it, and later
+speech must not wait for that.
 """
 
 from __future__ import annotations
@@ -14,21 +16,23 @@ import msgspec
 
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.model import NodeId, PoolId, SessionId
-from lingua_scheduler.core.placement import Ask, Refusal, Reservation, merge
-from lingua_scheduler.core.ports import Ledgers, NewJob
-from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.core.model import NodeId, SessionId
+from lingua_scheduler.core.placement import Reservation
+from lingua_scheduler.core.ports import Ledgers
 from lingua_scheduler.errors import DependencyDown, StoreError
+from lingua_scheduler.flow.filing import Filing
 from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.routing import Routing
-from lingua_scheduler.flow.snapshot import Snapshot
-from lingua_scheduler.flow.waiting import WaitingRoom
+from lingua_scheduler.flow.search import Searches
+from lingua_scheduler.flow.snapshot import Need, Snapshot
+from lingua_scheduler.flow.waiting import Seat, WaitingRoom
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 
 _log = get_logger(__name__)
 
 _Lane = tuple[SessionId, str]
+_NO_NODE = "NO_AVAILABLE_NODE"
 
 
 class DispatchOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,14 +66,17 @@ class Dispatch:
         routing: Routing,
         snapshot: Snapshot,
         *,
-        options: tuple[DispatchOptions, TimeoutOptions],
+        searches: Searches,
+        options: DispatchOptions,
         clock: Clock,
         metrics: Metrics,
     ) -> None:
-        self._ledgers = ledgers
+        self._nodes = ledgers.nodes
         self._routing = routing
         self._snapshot = snapshot
-        self._options, self._timeouts = options
+        self._options = options
+        self._searches = searches
+        self._filing = Filing(ledgers.jobs, keep_s=self._options.job_keep_s)
         self._clock = clock
         self._metrics = metrics
         self._lanes: dict[_Lane, deque[Job]] = {}
@@ -81,17 +88,14 @@ class Dispatch:
         """Report to `watcher` from now on; called once, before the first job."""
         self._watcher = watcher
 
-    def submit(self, job: Job, *, again: bool = False) -> None:
-        """Queue a job for placement; one that failed over goes to the front of its lane."""
-        lane = (job.session.id, job.brief.tgt_lang)
+    def submit(self, job: Job) -> None:
+        """Queue a job for placement; one that comes back from a node has a lane of its own."""
+        lane = (job.session.id, job.id if job.attempt else job.brief.tgt_lang)
         queue = self._lanes.get(lane)
         if queue is None:
             self._lanes[lane] = queue = deque()
             self._tasks.start(self._run(lane, queue), name=f"lane {job.session.id}")
-        if again:
-            queue.insert(1 if queue and queue[0].stage is Stage.WAITING and queue[0] is not job else 0, job)
-        else:
-            queue.append(job)
+        queue.append(job)
 
     async def stop(self) -> None:
         """Cancel every lane."""
@@ -103,102 +107,74 @@ class Dispatch:
                 job = queue.popleft()
                 try:
                     await self._place(job)
-                except StoreError:
+                except Exception:  # noqa: BLE001 one job's fault must not hold up its lane
                     _log.exception("placement_failed", job=job.id)
                     self._watcher.lost(job)
         finally:
             del self._lanes[lane]
 
     async def _place(self, job: Job) -> None:
-        while job.stage is Stage.WAITING:
-            try:
-                outcome = await self._reserve(job)
-                if isinstance(outcome, Reservation):
-                    if await self._hand_over(job, outcome):
+        """Ask and wait until the job has a node or has ended."""
+        missed: set[NodeId] = set()  # had a slot, but could not be reached
+        with self.waiting.seat(job) as seat:
+            while job.stage is Stage.WAITING:
+                seat.listen()
+                try:
+                    reservation = await self._reserve(job, seat, missed)
+                    if reservation is not None:
+                        if await self._hand_over(job, reservation):
+                            return
+                        missed.add(reservation.node_id)
+                        continue
+                    if not await self._file_waiting(job):
                         return
+                except DependencyDown:
+                    await self._redis_away(job)
                     continue
-                await self._store_waiting(job)
-            except DependencyDown:
-                self._watcher.waiting(job, DependencyDown.code)
-                await asyncio.sleep(self._options.store_retry_ms / 1000)
-                continue
-            self._metrics.no_available_node_total.inc(outcome.main_reason())
-            self._watcher.waiting(job, "NO_AVAILABLE_NODE")
-            if job.stage is Stage.WAITING:
-                await self.waiting.wait(job)
+                self._report(job)
+                if job.stage is Stage.WAITING:
+                    await seat.wait()
+                    missed.clear()
 
-    async def _reserve(self, job: Job) -> Reservation | Refusal:
-        refusals = []
-        wish = job.session.wish(job)
-        without = job.tried | self._out_of_turn(job)
-        for pool in self._pools(job):
-            candidates = self._snapshot.candidates(pool, job.pairs, without=without)
-            if wish and wish.node_id not in without and wish.node_id not in candidates:
-                facts = self._snapshot.node(wish.node_id)
-                if facts and facts.pool == pool and facts.serves(job.pairs):
-                    candidates = (wish.node_id, *candidates)
-            if not candidates:
-                continue
-            outcome = await self._ledgers.nodes.reserve(
-                Ask(
-                    job_id=job.id,
-                    attempt=job.attempt + 1,
-                    pool=pool,
-                    candidates=candidates,
-                    types=job.types,
-                    reachable=self._routing.reachable,
-                    ttl_ms=round(self._timeouts.reservation_ttl_s(job.brief.cut.duration_ms) * 1000),
-                    prefer=wish.node_id if wish else None,
-                    bound=wish is not None and wish.bound,
-                )
-            )
-            if isinstance(outcome, Reservation):
+    async def _redis_away(self, job: Job) -> None:
+        self._watcher.waiting(job, DependencyDown.code)
+        await asyncio.sleep(self._options.store_retry_ms / 1000)
+
+    def _report(self, job: Job) -> None:
+        if job.told_waiting != _NO_NODE:
+            why = self._snapshot.explain(Need(job.pairs, job.needs.services))
+            self._metrics.no_available_node_total.inc(why.main_reason())
+        self._watcher.waiting(job, _NO_NODE)
+
+    async def _reserve(self, job: Job, seat: Seat, missed: set[NodeId]) -> Reservation | None:
+        offered = seat.offer.facts.node_id if seat.offer else None
+        search = self._searches.plan(job, offered=offered, missed=missed)
+        for ask in search.asks:
+            job.unheard = True
+            reservation = await self._nodes.reserve(ask)
+            job.unheard = False
+            if reservation is not None:
                 self._metrics.reserve_attempt_total.inc("success")
-                return outcome
-            refusals.append(outcome)
+                return reservation
         self._metrics.reserve_attempt_total.inc("fail")
-        return merge(refusals)
-
-    def _pools(self, job: Job) -> list[PoolId]:
-        pools = list(self._snapshot.pools)
-        preferred = job.session.preferred_pool
-        if preferred in pools:
-            pools.remove(preferred)
-            pools.insert(0, preferred)
-        return pools
-
-    def _out_of_turn(self, job: Job) -> set[NodeId]:
-        """Nodes that take one session's utterances without gaps only, and would have to wait for this one."""
-        newest: dict[NodeId, int] = {}
-        for other in job.session.jobs.values():
-            if other.reservation is not None and other is not job and other.stage is not Stage.ENDED:
-                node_id = other.reservation.node_id
-                newest[node_id] = max(newest.get(node_id, -1), other.index)
-        return {
-            node_id
-            for node_id, index in newest.items()
-            if index not in (job.index - 1, job.index)
-            and (facts := self._snapshot.node(node_id)) is not None
-            and facts.sequential
-        }
+        seat.refused(without=search.without, bound_to=search.bound_to)
+        return None
 
     async def _hand_over(self, job: Job, reservation: Reservation) -> bool:
         """Make the reservation the job's attempt and send it; False when another node must be asked."""
+        if job.stage is not Stage.WAITING:  # it ended while Redis was asked
+            self._give_back(reservation)
+            return True
         job.attempt, job.reservation = reservation.attempt, reservation
         job.session.placed(job)
-        if not await self._store_attempt(job, reservation):
+        if not await self._file_attempt(job, reservation):
             job.reservation = None
-            await self._ledgers.nodes.release(reservation)
-            self._refused(job)
-            return True
-        if job.stage is not Stage.WAITING:  # it ended while Redis was asked
-            await self._ledgers.nodes.release(reservation)
+            self._give_back(reservation)
             return True
         now = self._clock.now()
         if not self._routing.assign(reservation, job.assignment(reservation, now)):
-            job.tried.add(reservation.node_id)
             job.reservation = None
-            await self._ledgers.nodes.release(reservation)
+            self._give_back(reservation)
             return False
         job.stage = Stage.OUT
         job.dispatched_wall_ms = self._clock.wall_ms()
@@ -206,19 +182,27 @@ class Dispatch:
         self._watcher.dispatched(job)
         return True
 
-    async def _store_attempt(self, job: Job, reservation: Reservation) -> bool:
-        if job.stored:
-            return await self._ledgers.jobs.attempt(job.session.id, reservation)
-        claimed = await self._ledgers.jobs.create(self._new_job(job), reservation)
-        job.stored = claimed.fresh or claimed.job_id == job.id
-        return job.stored
+    async def _file_attempt(self, job: Job, reservation: Reservation) -> bool:
+        """Write the attempt, however long Redis is away; False when the job is not to be sent."""
+        while job.stage is Stage.WAITING:
+            try:
+                if not await self._filing.placed(job, reservation):
+                    self._refused(job)
+                    return False
+                break
+            except DependencyDown:
+                await self._redis_away(job)
+        if job.stage is Stage.WAITING:
+            return True
+        self._tasks.start(self._withdraw(job), name=f"withdraw {job.id}")
+        return False
 
-    async def _store_waiting(self, job: Job) -> None:
-        if not job.stored:
-            claimed = await self._ledgers.jobs.create(self._new_job(job), None)
-            job.stored = True
-            if claimed.job_id != job.id:
-                self._refused(job)
+    async def _file_waiting(self, job: Job) -> bool:
+        if not await self._filing.waiting(job):
+            self._refused(job)
+        elif job.stage is not Stage.WAITING:
+            self._tasks.start(self._withdraw(job), name=f"withdraw {job.id}")
+        return job.stage is Stage.WAITING
 
     def _refused(self, job: Job) -> None:
         """Somebody else has this utterance: another job, or another owner of the session."""
@@ -226,18 +210,22 @@ class Dispatch:
         if job.stage is Stage.WAITING:
             self._watcher.lost(job)
 
-    def _new_job(self, job: Job) -> NewJob:
-        session = job.session
-        return NewJob(
-            job_id=job.id,
-            session_id=session.id,
-            session_epoch=session.epoch,
-            index=job.index,
-            tgt_lang=job.brief.tgt_lang,
-            record=job.record(),
-            audio=job.brief.cut.audio,
-            ttl_ms=self._options.job_keep_s * 1000,
-            affinity=session.affinity.recorded(job.brief.tgt_lang),
-            preferred_pool=session.preferred_pool,
-            last_pair=str(job.pairs[0]),
-        )
+    def _give_back(self, reservation: Reservation) -> None:
+        self._tasks.start(self._release(reservation), name=f"give back {reservation.job_id}")
+
+    async def _release(self, reservation: Reservation) -> None:
+        """Free a slot that was not used, and offer it to who waits."""
+        try:
+            await self._nodes.release(reservation)
+        except StoreError as error:  # it frees itself when its time is over
+            _log.info("slot_not_released", job=reservation.job_id, reason=str(error))
+            return
+        facts = self._snapshot.node(reservation.node_id)
+        if facts is not None:
+            self.waiting.capacity(facts, 1)
+
+    async def _withdraw(self, job: Job) -> None:
+        try:
+            await self._filing.withdraw(job)
+        except StoreError as error:  # its record expires
+            _log.info("job_not_withdrawn", job=job.id, reason=str(error))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from lingua_scheduler.aio import Tasks
@@ -55,9 +56,28 @@ class Endings:
         job.disarm()
         self._start(job, self._finish(job, outcome, tell))
 
+    def finish_merged(self, last: Job) -> None:
+        """End the pieces of a turn that are part of the answer to its last one.
+
+        A node that works through a session in order will not answer them any more.
+        """
+        node = self._snapshot.node(last.answered_by) if last.answered_by else None
+        if node is None or not node.sequential or last.brief.cut.reason.continues_turn:
+            return
+        for piece in list(last.session.jobs.values()):
+            if _same_turn(piece, last) and piece.on_node(node.node_id) and piece.index < last.index:
+                self.finish(piece, "completed_no_text", partial(last.session.delivery.silent, piece))
+
     def give_up(self, job: Job, reason: MissingReason, code: str) -> None:
-        """End a job without a result: the client is told at once, the end is written behind."""
+        """End a job without a result: the client is told at once, the end is written behind.
+
+        What an attempt that was given up has brought meanwhile is better than nothing.
+        """
         if job.stage in (Stage.ENDING, Stage.ENDED):
+            return
+        stale = job.stale_result
+        if stale is not None:
+            self.finish(job, "completed", lambda: job.session.delivery.result(job, stale))
             return
         reservation, job.reservation = job.reservation, None
         self._ended(job)
@@ -112,22 +132,30 @@ class Endings:
         else:
             self._metrics.results_dropped_total.inc(verdict.value)
             _log.warning("job_fenced", job=job.id, verdict=verdict.value)
+            job.session.delivery.missing(job, MissingReason.JOB_FAILED)
+        if job.afterthought is not None:
+            job.afterthought()
+            job.afterthought = None
         job.session.changed()
         if reservation is not None:
             await self._release(reservation)
             await self._mark_released(job, reservation)
 
     async def _write_outcome(self, job: Job, outcome: str) -> Finish:
+        unanswered = False
         while True:
             try:
-                return await self._ledgers.jobs.finish(
+                verdict = await self._ledgers.jobs.finish(
                     job.session.id, job.id, attempt=job.attempt, outcome=outcome
                 )
             except DependencyDown:
+                unanswered = True  # it may have been written all the same
                 await asyncio.sleep(_RETRY_S)
             except StoreError:
                 _log.exception("finish_failed", job=job.id)
                 return Finish.UNKNOWN
+            else:
+                return Finish.ACCEPTED if unanswered and verdict is Finish.DONE else verdict
 
     async def _write_end(self, job: Job, reservation: Reservation | None) -> None:
         if job.stored:
@@ -160,3 +188,7 @@ class Endings:
         job.session.jobs.pop(job.id, None)
         self._roster.ended(job)
         self._waiting.leave(job)
+
+
+def _same_turn(one: Job, other: Job) -> bool:
+    return (one.brief.cut.turn_id, one.brief.tgt_lang) == (other.brief.cut.turn_id, other.brief.tgt_lang)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from lingua_scheduler.aio import Alarms
 from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.hints import NODE_FAILURE_CODES
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.ordering import MissingReason
 from lingua_scheduler.core.timeouts import TimeoutOptions
@@ -64,8 +65,11 @@ class Failover:
         _log.info("failover", job=job.id, attempt=job.attempt, node=reservation.node_id, why=why)
         job.tried.add(reservation.node_id)
         if job.failovers >= self._options.failover_max_attempts:
-            self._fail(job, code)
+            reason = MissingReason.JOB_TIMEOUT if code == "JOB_TIMEOUT" else MissingReason.JOB_FAILED
+            self._endings.give_up(job, reason, code)
             return
+        if code in NODE_FAILURE_CODES:
+            job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
         job.reservation = None
         job.failovers += 1
         job.accepted = False
@@ -73,15 +77,7 @@ class Failover:
         self._endings.release(reservation)
         job.pending_until = self._clock.now() + self._options.pending_s
         self._await_node(job)
-        self._dispatch.submit(job, again=True)
-
-    def _fail(self, job: Job, code: str) -> None:
-        stale = job.stale_result
-        if stale is not None and job.session.delivery.unfilled(job):
-            self._endings.finish(job, "completed", lambda: job.session.delivery.result(job, stale))
-            return
-        reason = MissingReason.JOB_TIMEOUT if code == "JOB_TIMEOUT" else MissingReason.JOB_FAILED
-        self._endings.give_up(job, reason, code)
+        self._dispatch.submit(job)
 
     def _await_node(self, job: Job) -> None:
         job.disarm()

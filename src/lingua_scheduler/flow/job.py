@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import msgspec
 from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.audio import duration_ms
 from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, JobId, NodeId, Pair, new_turn_id
+from lingua_scheduler.core.modules import Requirements
 from lingua_scheduler.core.placement import Reservation
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.wire.common import Features, Pipeline
@@ -102,7 +104,7 @@ class Job:
     session: Session
     brief: Brief
     pairs: tuple[Pair, ...]
-    types: frozenset[str]
+    needs: Requirements
     created_at: float
     created_wall_ms: int
     pending_until: float
@@ -110,14 +112,16 @@ class Job:
     attempt: int = 0
     failovers: int = 0
     stored: bool = False
+    unheard: bool = False  # a reservation was asked for and its answer never came
     accepted: bool = False
     told_waiting: str = ""  # the code the client was last told while the job waited
     reservation: Reservation | None = None
     tried: set[NodeId] = field(default_factory=set)
     dispatched_wall_ms: int | None = None
     alarm: Alarm | None = None
-    stale_result: JobResult | None = None
+    stale_result: JobResult | None = None  # of an attempt that was given up; used when no other comes
     answered_by: NodeId | None = None
+    afterthought: Callable[[], None] | None = None  # what its node added while its end was being written
 
     @property
     def index(self) -> int:
@@ -128,6 +132,12 @@ class Job:
     def ended(self) -> bool:
         """Nothing may change any more."""
         return self.stage is Stage.ENDED
+
+    def on_node(self, node_id: NodeId) -> bool:
+        """Its current attempt is out on this node."""
+        return (
+            self.stage is Stage.OUT and self.reservation is not None and self.reservation.node_id == node_id
+        )
 
     def record(self) -> bytes:
         """What a new owner would need to go on with this job."""

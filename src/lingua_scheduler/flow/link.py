@@ -8,25 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
 
-from lingua_scheduler.aio import Alarm, Alarms, Deadline, Tasks
-from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.lifecycle import NodeStatus, StatusChange
+from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import NodeId
-from lingua_scheduler.core.ports import Beat, NodeLedger, Sink
+from lingua_scheduler.core.ports import Beat, Sink
 from lingua_scheduler.errors import InvalidMessage, LinguaError, NodeRefused, WireError
-from lingua_scheduler.flow.failover import Failover
+from lingua_scheduler.flow.membership import LinkHome, Membership
 from lingua_scheduler.flow.registrar import Registrar
-from lingua_scheduler.flow.registration import NodeRules
-from lingua_scheduler.flow.results import Results
-from lingua_scheduler.flow.routing import Routing
-from lingua_scheduler.flow.snapshot import PlacementOptions, Snapshot
-from lingua_scheduler.flow.waiting import WaitingRoom
 from lingua_scheduler.log import get_logger
-from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.common import ErrorMessage
 from lingua_scheduler.wire.node import (
@@ -42,7 +33,6 @@ from lingua_scheduler.wire.node import (
     NodeRegister,
     NodeRegisterAck,
 )
-from lingua_scheduler.wire.node import NodeStatus as NodeStatusMessage
 
 _log = get_logger(__name__)
 
@@ -51,24 +41,6 @@ EXACT_FLAGS = (
 )
 
 _Change = NodeRegister | NodeHeartbeat | None  # None: write the status as it is now
-
-
-@dataclass(frozen=True, slots=True)
-class LinkHome:
-    """What links use of the instance they live in."""
-
-    clock: Clock
-    alarms: Alarms
-    metrics: Metrics
-    ledger: NodeLedger
-    routing: Routing
-    snapshot: Snapshot
-    waiting: WaitingRoom
-    results: Results
-    failover: Failover
-    rules: NodeRules
-    placement: PlacementOptions
-    tasks: Tasks
 
 
 class NodeDoor:
@@ -99,23 +71,22 @@ class Link:
         self._home = home
         self._remote = remote
         self._on_left = on_left
-        self._node: Registrar | None = None
+        self._member: Membership | None = None
         self._gone = False
         self._changes: deque[_Change] = deque()
         self._writing: asyncio.Task[None] | None = None
-        self._watch = Deadline(home.alarms, self._scan)
-        deadline = home.clock.now() + home.rules.nodes.registration_deadline_s
-        self._unregistered: Alarm | None = home.alarms.set(deadline, self._too_late)
+        self._unregistered: Alarm | None = None
+        self._expect_registration(CloseCode.HANDSHAKE_TIMEOUT, "no node_register in time")
 
     @property
     def node_id(self) -> NodeId:
         """The node's id; empty before it registered."""
-        return self._node.node_id if self._node else NodeId("")
+        return self._member.node_id if self._member else NodeId("")
 
     @property
     def epoch(self) -> int:
         """The number of this registration; 0 before it."""
-        return self._node.epoch if self._node else 0
+        return self._member.node.epoch if self._member else 0
 
     # What the socket brings
 
@@ -123,15 +94,20 @@ class Link:
         """Take one message; results go straight on, what changes the node is written in order."""
         if isinstance(message, NodeRegister):
             self._write(message)
-            return
-        if self._node is None and self._writing is None:
-            raise NodeRefused("NODE_UNAVAILABLE", "not registered: send node_register first")
-        if self._node is not None and message.node_id != self.node_id:
-            raise InvalidMessage("node_id is not the one this connection registered")
+        elif isinstance(message, NodeHeartbeat) and self._writing is not None:
+            self._write(message)  # it may be meant for the registration that is being written
+        elif self._member is None:
+            raise _not_registered()
+        elif message.node_id != self.node_id:
+            raise _wrong_id()
+        elif isinstance(message, NodeHeartbeat):
+            self._write(message)
+        else:
+            self._take(message)
+
+    def _take(self, message: FromNode) -> None:
         results = self._home.results
         match message:
-            case NodeHeartbeat():
-                self._write(message)
             case JobResult():
                 results.result(self.node_id, message)
             case AsrPartial():
@@ -147,26 +123,22 @@ class Link:
 
     def lost(self) -> None:
         """The connection is gone: its jobs move at once, the node itself is given a moment to return."""
-        home, node = self._home, self._node
+        home, member = self._home, self._member
         self._gone = True
-        self._watch.clear()
         self._registered()
-        if node is None or not home.routing.disconnect(self):
+        if member is None or not member.end():
             self._on_left(self)
-        else:
-            home.metrics.nodes_connected.dec()
-            self._become(node.lose("connection_lost"))
-            home.alarms.set(home.clock.now() + home.rules.nodes.disconnect_grace_s, self._grace_over)
-        if node is not None:
-            home.failover.node_lost(node.node_id, node.epoch)
+            return
+        member.lose("connection_lost")
+        home.alarms.set(home.clock.now() + home.rules.nodes.disconnect_grace_s, self._grace_over)
 
     # What routing asks
 
-    def assign(self, message: JobAssign) -> None:
-        """Hand a job over, worded for the generation of this node."""
-        if message.is_timeout_triggered and self._node and not self._node.said.offers(EXACT_FLAGS):
+    def assign(self, message: JobAssign) -> bool:
+        """Hand a job over, worded for the generation of this node; False when it will not arrive."""
+        if not message.is_manual_cut and self._member and not self._member.node.said.offers(EXACT_FLAGS):
             message = msgspec.structs.replace(message, is_manual_cut=True)
-        self._sink.post(message)
+        return self._sink.post(message)
 
     def cancel(self, message: JobCancel) -> None:
         """Ask to stop an attempt."""
@@ -194,107 +166,66 @@ class Link:
         try:
             if isinstance(change, NodeRegister):
                 await self._register(change)
-            elif self._node is None:
-                raise NodeRefused("NODE_UNAVAILABLE", "not registered: send node_register first")
+            elif self._member is None:
+                raise _not_registered()
             else:
-                await self._beat(self._node, change)
+                await self._beat(self._member, change)
         except LinguaError as error:
             _log.info("node_refused", node=self.node_id, remote=self._remote, code=error.code)
-            self._home.metrics.node_registration_total.inc(error.code)
             details = error.details if isinstance(error, WireError) else None
             self._sink.post(ErrorMessage(code=error.code, message=str(error), details=details))
+            if isinstance(change, NodeRegister):
+                self._home.metrics.node_registration_total.inc(error.code)
 
     async def _register(self, message: NodeRegister) -> None:
-        home, before = self._home, self._node
+        home, before = self._home, self._member
         node = Registrar(
             message,
             home.ledger,
             owner=home.routing.instance_id,
             rules=home.rules,
-            placement=home.placement,
+            pools=home.pools,
             clock=home.clock,
         )
         same = before is not None and before.node_id == node.node_id
         await node.register(again=same)
-        if before is not None and not same:
-            await self._abandon(before)
-        self._node = node
+        if before is not None:
+            before.end()
+        self._member = member = Membership(node, self, self._sink, home)
         if self._gone:
-            await node.leave()
+            await member.leave()
             return
-        home.metrics.node_registration_total.inc("accepted")
         self._registered()
-        self._connect(node, before if same else None)
+        member.enter(self._status_changed)
+        home.metrics.node_registration_total.inc("accepted")
         self._sink.post(NodeRegisterAck(node_id=node.node_id, message="registered", status=node.status.value))
         _log.info("node_registered", node=node.node_id, epoch=node.epoch, remote=self._remote)
+        if before is not None and not same:
+            await before.leave()
 
-    def _connect(self, node: Registrar, before: Registrar | None) -> None:
-        home = self._home
-        replaced = home.routing.connect(self)
-        if replaced is None:
-            home.metrics.nodes_connected.inc()
-        elif replaced is self and before is not None:
-            home.failover.node_lost(node.node_id, before.epoch)
-        else:
-            home.failover.node_lost(node.node_id, replaced.epoch)
-            replaced.replaced()
-        home.snapshot.put(node.facts)
-        self._watch.move(node.deadline)
-
-    async def _abandon(self, before: Registrar) -> None:
-        """The same connection registered another id: the first one is offline."""
-        home = self._home
-        if home.routing.disconnect(self):
-            home.metrics.nodes_connected.dec()
-        home.failover.node_lost(before.node_id, before.epoch)
-        home.snapshot.drop(before.node_id)
-        await before.leave()
-
-    async def _beat(self, node: Registrar, message: NodeHeartbeat | None) -> None:
+    async def _beat(self, member: Membership, message: NodeHeartbeat | None) -> None:
         if message is not None:
-            if message.node_id != node.node_id:
-                raise InvalidMessage("node_id is not the one this connection registered")
-            self._tell(node.hear(message))
-        if await node.beat() is Beat.REPLACED:
+            if message.node_id != member.node_id:
+                raise _wrong_id()
+            member.hear(message)
+        if await member.write() is Beat.REPLACED:
             self.replaced()
-        elif not self._gone:
-            self._watch.move(node.deadline)
-            self._home.snapshot.put(node.facts)
-            self._home.waiting.capacity(node.facts, node.facts.max_jobs)
 
-    # Status
+    # Deadlines
+
+    def _status_changed(self) -> None:
+        self._write(None)
+        if not self._gone and self._member is not None and self._member.silent:
+            self._expect_registration(CloseCode.LEASE_LOST, "no heartbeat and no new node_register")
+
+    def _expect_registration(self, code: CloseCode, otherwise: str) -> None:
+        deadline = self._home.clock.now() + self._home.rules.nodes.registration_deadline_s
+        self._unregistered = self._home.alarms.set(deadline, lambda: self._sink.close(code, otherwise))
 
     def _registered(self) -> None:
         if self._unregistered is not None:
             self._unregistered.cancel()
             self._unregistered = None
-
-    def _scan(self) -> None:
-        if self._node is not None:
-            self._become(self._node.scan())
-            self._watch.move(self._node.deadline)
-
-    def _become(self, change: StatusChange | None) -> None:
-        """Tell and write a change that no message of the node caused."""
-        if change is None:
-            return
-        self._tell(change)
-        self._write(None)
-        if change.after is NodeStatus.OFFLINE and not self._gone:
-            self._home.failover.node_lost(self.node_id, self.epoch)
-
-    def _tell(self, change: StatusChange | None) -> None:
-        if change is None:
-            return
-        _log.info("node_status", node=self.node_id, status=change.after.value, why=change.reason)
-        self._sink.post(
-            NodeStatusMessage(
-                node_id=self.node_id,
-                status=change.after.value,
-                reason=change.reason,
-                timestamp=self._home.clock.wall_ms() // 1000,
-            )
-        )
 
     def _grace_over(self) -> None:
         self._home.tasks.start(self.leave(), name=f"leave {self.node_id}")
@@ -302,14 +233,13 @@ class Link:
     async def leave(self) -> None:
         """Remove the node, unless it has registered anew."""
         self._on_left(self)
-        if self._node is None:
-            return
-        if self._home.routing.link(self.node_id) is None:
-            self._home.snapshot.drop(self.node_id)
-        try:
-            await self._node.leave()
-        except LinguaError as error:
-            _log.info("leave_not_written", node=self.node_id, reason=str(error))
+        if self._member is not None:
+            await self._member.leave()
 
-    def _too_late(self) -> None:
-        self._sink.close(CloseCode.HANDSHAKE_TIMEOUT, "no node_register in time")
+
+def _not_registered() -> NodeRefused:
+    return NodeRefused("NODE_UNAVAILABLE", "not registered: send node_register first")
+
+
+def _wrong_id() -> InvalidMessage:
+    return InvalidMessage("node_id is not the one this connection registered")

@@ -33,10 +33,18 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Longest limit of one utterance a client may ask for."""
     max_open_utterances: Annotated[int, msgspec.Meta(ge=2)] = 200
     """Unanswered utterances at which audio is refused; at half of it clients are asked to slow down."""
+    backpressure_resume_ms: Annotated[int, msgspec.Meta(ge=500)] = 2000
+    """How long a client is asked to wait when too much is unanswered; it is asked again no sooner."""
     utterance_reorder_timeout_ms: _Ms = 2000
     """How long an `utterance` message waits for a missing lower index."""
     utterance_reorder_max: Annotated[int, msgspec.Meta(ge=1)] = 64
     """Most `utterance` messages held back for a missing lower index."""
+    stream_piece_max_ms: _Ms = 500
+    """An `utterance` without `manual_cut` that is shorter is a piece of a stream; 0: every one is whole."""
+    adaptive_pause_ms: Annotated[int, msgspec.Meta(ge=100)] = 700
+    """Quiet that ends an utterance under adaptive endpointing, after clear speech."""
+    adaptive_speech_ms: _Ms = 300
+    """Voice an utterance must have had for that; with less, the session's own pause ends it."""
     partial_update_interval_ms: Annotated[int, msgspec.Meta(ge=50)] = 1000
     """How often nodes report partial results when the client does not say."""
 
@@ -58,30 +66,55 @@ class Opening:
     hint_lang: str
     binary_audio: bool
     wants_backpressure: bool
+    adaptive: bool
 
 
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
+_ENDPOINTING = ("fixed", "adaptive")
+_LONGEST_TRACE = 100  # utterances append their index to it, and ids end at 128 characters
+_PARTIAL_INTERVAL_MS = (50, 60_000)
 
 
 def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions) -> Opening:
     """Settle what the session will be; UnsupportedFeature or InvalidMessage when it cannot be."""
     languages = _languages(wish)
-    audio_format = _audio_format(wish)
+    audio_format, sample_rate = agree_audio(wish.audio_format, wish.sample_rate)
     return Opening(
-        trace_id=wish.trace_id or new_trace_id(),
+        trace_id=_trace_id(wish),
         tenant_id=wish.tenant_id,
         languages=languages,
         audio_format=audio_format,
-        sample_rate=_sample_rate(wish, audio_format),
+        sample_rate=sample_rate,
         segmentation=_segmentation(wish, options, defaults),
         streaming_asr=wish.enable_streaming_asr is not False,
-        partial_interval_ms=wish.partial_update_interval_ms or options.partial_update_interval_ms,
+        partial_interval_ms=_partial_interval_ms(wish, options),
         features=wish.features,
         pipeline=wish.pipeline.filled() if wish.pipeline else Pipeline(),
         hint_lang="zh" if (wish.hint_lang or "en").lower().startswith("zh") else "en",
         binary_audio=wish.supports_binary_frame is True,
         wants_backpressure=wish.supports_backpressure is True,
+        adaptive=_adaptive(wish),
     )
+
+
+def _trace_id(wish: SessionInit) -> str:
+    if wish.trace_id and len(wish.trace_id) <= _LONGEST_TRACE:
+        return wish.trace_id
+    return new_trace_id()
+
+
+def _adaptive(wish: SessionInit) -> bool:
+    if wish.endpointing is not None and wish.endpointing not in _ENDPOINTING:
+        raise UnsupportedFeature(
+            "endpointing must be 'fixed' or 'adaptive'", details={"supported": list(_ENDPOINTING)}
+        )
+    return wish.endpointing == "adaptive"
+
+
+def _partial_interval_ms(wish: SessionInit, options: SessionOptions) -> int:
+    lowest_ms, highest_ms = _PARTIAL_INTERVAL_MS
+    asked_ms = wish.partial_update_interval_ms or options.partial_update_interval_ms
+    return min(max(asked_ms, lowest_ms), highest_ms)
 
 
 def _languages(wish: SessionInit) -> Languages:
@@ -94,28 +127,33 @@ def _languages(wish: SessionInit) -> Languages:
         lang_b=wish.lang_b.lower() if wish.lang_b else None,
         auto_langs=tuple(lang.lower() for lang in wish.auto_langs or ()),
     )
-    if not languages.spoken():
-        raise InvalidMessage("src_lang 'auto' needs lang_a and lang_b, or auto_langs")
+    check_languages(languages)
     return languages
 
 
-def _audio_format(wish: SessionInit) -> AudioFormat:
+def check_languages(languages: Languages) -> None:
+    """InvalidMessage when no node could ever translate this."""
+    if not languages.spoken():
+        raise InvalidMessage("src_lang 'auto' needs lang_a and lang_b, or auto_langs")
+    if languages.tgt == "auto":
+        raise InvalidMessage("tgt_lang must name a language")
+
+
+def agree_audio(audio_format: str | None, sample_rate: int | None) -> tuple[AudioFormat, int]:
+    """Settle how audio is to be read; UnsupportedFeature when it cannot be."""
     try:
-        return AudioFormat(wish.audio_format or "opus")
+        kind = AudioFormat(audio_format or "opus")
     except ValueError:
         raise UnsupportedFeature(
             "audio_format must be 'opus' or 'pcm16'",
             details={"supported": [kind.value for kind in AudioFormat]},
         ) from None
-
-
-def _sample_rate(wish: SessionInit, audio_format: AudioFormat) -> int:
-    rate = wish.sample_rate or 16000
-    if audio_format is AudioFormat.OPUS and rate not in _OPUS_RATES:
+    rate = sample_rate or 16000
+    if kind is AudioFormat.OPUS and rate not in _OPUS_RATES:
         raise UnsupportedFeature(
             "sample_rate is not one of Opus' rates", details={"supported": list(_OPUS_RATES)}
         )
-    return rate
+    return kind, rate
 
 
 def _segmentation(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions) -> SegmenterOptions:

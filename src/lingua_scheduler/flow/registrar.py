@@ -5,10 +5,10 @@ from __future__ import annotations
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.lifecycle import NodeHealth, NodeStatus, StatusChange
 from lingua_scheduler.core.model import InstanceId, NodeId, PoolId, new_node_id
-from lingua_scheduler.core.placement import NodeFacts, pool_of
+from lingua_scheduler.core.placement import NodeFacts
+from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.core.ports import Beat, NodeLedger
 from lingua_scheduler.flow.registration import Announcement, NodeRules
-from lingua_scheduler.flow.snapshot import PlacementOptions
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.node import NodeHeartbeat, NodeRegister
 
@@ -27,21 +27,25 @@ class Registrar:
         *,
         owner: InstanceId,
         rules: NodeRules,
-        placement: PlacementOptions,
+        pools: PoolPlan,
         clock: Clock,
     ) -> None:
         self.said = Announcement(message, rules)
         self.node_id = NodeId(message.node_id or new_node_id())
-        self.epoch = 0
+        self.epochs: list[int] = []  # of this registration, newest last; a restored one has several
         self._ledger = ledger
         self._owner = owner
         self._clock = clock
         self._takeover = rules.nodes.node_id_conflict_policy == "takeover"
-        self._pool: PoolId = pool_of(
-            self.node_id, pool_count=placement.pool_count, hash_seed=placement.hash_seed
-        )
+        services = [service.service_id for service in self.said.services]
+        self._pool: PoolId = pools.pool_of(self.node_id, services, self.said.asr | self.said.semantic)
         self._lease_s = rules.lease_s(message.heartbeat_interval_seconds)
         self._health = NodeHealth(rules.health, clock.now(), heartbeat_timeout_s=self._lease_s)
+
+    @property
+    def epoch(self) -> int:
+        """The number that fences older registrations; 0 before it is registered."""
+        return self.epochs[-1] if self.epochs else 0
 
     @property
     def status(self) -> NodeStatus:
@@ -67,6 +71,7 @@ class Registrar:
             max_jobs=said.max_jobs,
             running_jobs=said.running_jobs,
             closed=said.closed(self.status),
+            private=not said.register.accept_public_jobs,
             sequential=not said.offers(ANY_ORDER),
             about=said.about(self.status),
         )
@@ -87,7 +92,9 @@ class Registrar:
     async def register(self, *, again: bool = False) -> None:
         """Write the node under its next epoch; `again` when this connection held the id before."""
         takeover = self._takeover or again
-        self.epoch = await self._ledger.register(self.facts, lease_ms=self._lease_ms, takeover=takeover)
+        self.epochs.append(
+            await self._ledger.register(self.facts, lease_ms=self._lease_ms, takeover=takeover)
+        )
 
     async def beat(self) -> Beat:
         """Renew the lease; a node whose lease had ended while it was connected is written anew."""
@@ -98,10 +105,9 @@ class Registrar:
             return Beat.RENEWED
         return outcome
 
-    async def leave(self) -> None:
-        """Remove the node, unless a newer epoch owns it."""
-        if self.epoch:
-            await self._ledger.leave(self.node_id, self._pool, epoch=self.epoch)
+    async def leave(self) -> bool:
+        """Remove the node; False when a newer epoch owns it."""
+        return await self._ledger.leave(self.node_id, self._pool, epoch=self.epoch)
 
     @property
     def _lease_ms(self) -> int:

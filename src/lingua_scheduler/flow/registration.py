@@ -128,8 +128,6 @@ class Announcement:
             return Exclusion.OFFLINE
         if status is not NodeStatus.READY:
             return Exclusion.STATUS_NOT_READY
-        if not self.register.accept_public_jobs:
-            return Exclusion.NOT_IN_PUBLIC_POOL
         if not self.asr or not self.semantic:
             return Exclusion.LANG_PAIR_UNSUPPORTED
         return self._overloaded(self.usage) if self.usage else None
@@ -137,14 +135,15 @@ class Announcement:
     def _overloaded(self, usage: ResourceUsage) -> Exclusion | None:
         if (usage.gpu_queue_length or 0) > 0:
             return Exclusion.CAPACITY_EXCEEDED
-        options = self._options
-        gpu = usage.gpu_percent if usage.gpu_percent is not None else (100 if self._require_gpu else 0)
-        busy = max(usage.cpu_percent, gpu) > options.resource_threshold
-        return (
-            Exclusion.RESOURCE_THRESHOLD_EXCEEDED
-            if busy or usage.mem_percent > options.memory_threshold
-            else None
-        )
+        options, gpu = self._options, usage.gpu_percent
+        if (
+            usage.cpu_percent > options.resource_threshold
+            or (gpu is None and self._require_gpu)
+            or (gpu is not None and gpu > options.resource_threshold)
+            or usage.mem_percent > options.memory_threshold
+        ):
+            return Exclusion.RESOURCE_THRESHOLD_EXCEEDED
+        return None
 
     def about(self, status: NodeStatus) -> dict[str, Any]:
         """What people may want to know of the node."""

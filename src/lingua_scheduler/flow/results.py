@@ -58,7 +58,7 @@ class Results:
     def partial(self, node_id: NodeId, message: AsrPartial) -> None:
         """The node understood something so far."""
         job = self._roster.get(message.job_id)
-        if job is None or job.stage is not Stage.OUT or not _holds(job, node_id):
+        if job is None or not job.on_node(node_id):
             self._metrics.results_dropped_total.inc("partial")
             return
         job.session.delivery.partial(job, message)
@@ -73,14 +73,22 @@ class Results:
         if job.ended:
             self._after_the_end(job, node_id, message, kind)
             return
+        if job.stage is Stage.ENDING and job.answered_by == node_id and kind is ResultKind.COMPLETE:
+            job.afterthought = lambda: self._after_the_end(job, node_id, message, kind)
+            return
         # First-generation nodes answer merged jobs with the attempt number of the job that triggered them.
         numbered = message.attempt_id == job.attempt or kind is ResultKind.EMPTY_ACK
-        if job.stage is not Stage.OUT or not _holds(job, node_id) or not numbered:
+        if not job.on_node(node_id) or not numbered:
             self._stale(job, node_id, message, kind)
             return
         self._finish(job, message, kind)
 
     def _finish(self, job: Job, message: JobResult, kind: ResultKind) -> None:
+        self._end(job, message, kind)
+        if message.success or kind is ResultKind.EMPTY_ACK:
+            self._endings.finish_merged(job)
+
+    def _end(self, job: Job, message: JobResult, kind: ResultKind) -> None:
         delivery = job.session.delivery
         if kind is ResultKind.EMPTY_ACK:
             self._endings.finish(job, "completed_no_text", lambda: delivery.silent(job))
@@ -103,6 +111,9 @@ class Results:
 
         def tell() -> None:
             delivery = job.session.delivery
+            if job.stale_result is not None:
+                delivery.result(job, job.stale_result)
+                return
             delivery.failed(job, message)
             delivery.event(
                 job, UiEventKind.ERROR, error_code=code if code in NODE_FAILURE_CODES else None, failed=True
@@ -127,7 +138,7 @@ class Results:
 
     def _current(self, node_id: NodeId, job_id: str, attempt: int) -> Job | None:
         job = self._roster.get(job_id)
-        if job is None or job.stage is not Stage.OUT or job.attempt != attempt or not _holds(job, node_id):
+        if job is None or job.attempt != attempt or not job.on_node(node_id):
             self._metrics.results_dropped_total.inc("stale_step")
             return None
         return job
@@ -143,7 +154,3 @@ class Results:
             await self._ledgers.jobs.step(job.session.id, reservation, state)
         except StoreError as error:
             _log.info("step_not_written", job=job.id, state=state, reason=str(error))
-
-
-def _holds(job: Job, node_id: NodeId) -> bool:
-    return job.reservation is not None and job.reservation.node_id == node_id

@@ -22,8 +22,9 @@ class NodeLink(Protocol):
         """The number of its registration."""
         ...
 
-    def assign(self, message: JobAssign) -> None:
-        """Hand a job over."""
+    def assign(self, message: JobAssign) -> bool:
+        """Hand a job over; False when it will not arrive."""
+        ...
 
     def cancel(self, message: JobCancel) -> None:
         """Ask to stop an attempt."""
@@ -70,8 +71,7 @@ class Routing:
         link = self._links.get(reservation.node_id)
         if link is None or link.epoch != reservation.epoch:
             return False
-        link.assign(message)
-        return True
+        return link.assign(message)
 
     def cancel(self, reservation: Reservation, *, job_id: JobId, trace_id: str, reason: str) -> None:
         """Ask a node to stop working on an attempt; best effort."""

@@ -8,29 +8,36 @@ dispatch and endings.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lingua_scheduler.aio import Alarms, Deadline
+import msgspec
+
+from lingua_scheduler.aio import Alarms
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.affinity import Affinity, AffinityOptions, Wish
-from lingua_scheduler.core.audio import DurationMeter, is_silent
-from lingua_scheduler.core.model import AudioFormat, Cut, Frame, JobId, PoolId, SessionId, new_job_id
+from lingua_scheduler.core.model import JobId, PoolId, SessionId, new_job_id
 from lingua_scheduler.core.modules import Pipeline as Steps
-from lingua_scheduler.core.modules import required
+from lingua_scheduler.core.modules import Requirements, required
 from lingua_scheduler.core.ports import Sink
-from lingua_scheduler.core.reorder import Reorder
-from lingua_scheduler.core.segmenter import Segmenter, SegmenterOptions
-from lingua_scheduler.core.sequence import SequenceWindow
+from lingua_scheduler.core.pressure import Level, Pressure
+from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
-from lingua_scheduler.errors import InvalidMessage, RateExceeded, UnsupportedFeature
+from lingua_scheduler.errors import RateExceeded
 from lingua_scheduler.flow.delivery import Delivery, DeliveryOptions
+from lingua_scheduler.flow.intake import Intake
 from lingua_scheduler.flow.job import Brief, Job
 from lingua_scheduler.flow.opening import Opening, SessionOptions
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.wire.common import Pipeline
-from lingua_scheduler.wire.session import AudioChunk, Backpressure, BackpressureAction, Utterance
+from lingua_scheduler.wire.session import (
+    AudioChunk,
+    Backpressure,
+    BackpressureAction,
+    ErrorMessage,
+    Utterance,
+)
 
-_PAUSE_MS = 2000
+_TOO_MUCH = "too many utterances wait for an answer"
+_ACTIONS = {Level.CROWDED: BackpressureAction.SLOW_DOWN, Level.FULL: BackpressureAction.PAUSE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,74 +83,47 @@ class Session:
             session_id, sink, rules.delivery, home=(around.clock, around.alarms, around.metrics)
         )
         self.delivery.hint_lang = opening.hint_lang
-        self._segmenter = Segmenter(opening.segmentation, fmt=opening.audio_format, rate=opening.sample_rate)
-        self._meter = DurationMeter(opening.audio_format, opening.sample_rate)
-        self._sequence = SequenceWindow()
-        self._whole: Reorder[Utterance] = Reorder(
-            timeout_s=rules.session.utterance_reorder_timeout_ms / 1000,
-            most=rules.session.utterance_reorder_max,
+        self._intake = Intake(
+            opening, rules.session, self._start, home=(around.clock, around.alarms, around.metrics)
         )
-        self._silence = Deadline(around.alarms, self._silence_over)
-        self._reorder_over = Deadline(around.alarms, self._stop_waiting_for_index)
-        self._crowded = False
-        self._types: dict[Pipeline, frozenset[str]] = {}
+        self._pressure = Pressure(
+            rules.session.max_open_utterances, repeat_s=rules.session.backpressure_resume_ms / 1000
+        )
 
     # What the client says
 
     def audio(self, chunk: AudioChunk) -> None:
-        """Take one frame; it may end the utterance."""
-        now, data = self._clock.now(), chunk.audio
-        if self.opening.audio_format is AudioFormat.PCM16 and len(data) % 2:
-            raise InvalidMessage("Invalid message format: pcm16 audio has an odd number of bytes")
-        if not self._sequence.fresh(chunk.seq):
-            self._metrics.audio_frames_dropped_total.inc("repeated")
-            return
-        if self._crowd() and not chunk.is_final:
-            self._metrics.audio_frames_dropped_total.inc("crowded")
-            raise RateExceeded("too many utterances wait for an answer", details={"dropped_chunks": 1})
-        self._metrics.audio_frames_total.inc()
-        self._metrics.audio_bytes_total.inc(len(data))
-        frame = Frame(data, self._meter.add(data), self._is_silent(data), chunk.client_ms)
-        if chunk.is_final:
-            cuts = self._segmenter.finish(frame, now)
-            if not cuts:
-                self._metrics.empty_finalize_total.inc()
+        """Take one frame, unless too much is unanswered; a final one is always taken."""
+        if self._has_room() or chunk.is_final:
+            self._report_dropped(self._pressure.burst_over())
+            self._intake.audio(chunk)
         else:
-            cuts = self._segmenter.feed(frame, now)
-        self._launch(cuts)
+            self._drop()
 
     def utterance(self, message: Utterance) -> None:
-        """Take a whole utterance; it leaves in index order."""
-        if message.audio_format not in set(AudioFormat):
-            raise UnsupportedFeature("audio_format must be 'opus' or 'pcm16'")
-        now = self._clock.now()
-        self._whole.expect(self._segmenter.next_index)
-        released = self._whole.add(message.utterance_index, message, now)
-        if released is None:
-            self._metrics.duplicate_finalize_suppressed_total.inc()
-            return
-        self._launch_whole(released)
+        """Take a whole utterance or a piece of a stream, unless too much is unanswered."""
+        if self._has_room():
+            self._report_dropped(self._pressure.burst_over())
+            self._intake.utterance(message)
+        elif message.manual_cut:
+            raise RateExceeded(_TOO_MUCH)
+        else:
+            self._drop()
 
     def playback(self, group_id: str, *, ended: bool) -> None:
-        """The client plays a translation, or has played it: its silence means nothing meanwhile."""
-        now = self._clock.now()
-        if ended:
-            self._segmenter.playback_ended(now)
-        else:
-            self._segmenter.playback_started(now)
-        self.delivery.playback(group_id, now, ended=ended)
-        self._silence.move(self._segmenter.deadline)
+        """The client plays a translation, or has played it."""
+        self._intake.playback(ended=ended)
+        self.delivery.playback(group_id, self._clock.now(), ended=ended)
 
     def finish_speech(self) -> None:
         """Cut what is buffered: the session ends."""
         self.closing = True
-        self._launch(self._segmenter.close(self._clock.now()))
+        self._intake.finish()
 
     def end(self) -> list[Job]:
         """Forget everything and return the jobs that were still open."""
         self.closing = True
-        self._silence.clear()
-        self._reorder_over.clear()
+        self._intake.end()
         self.affinity.clear()
         self.delivery.close()
         orphans = [job for job in self.jobs.values() if not job.ended]
@@ -158,7 +138,7 @@ class Session:
     @property
     def last_seq(self) -> int | None:
         """The highest frame number taken."""
-        return self._sequence.highest
+        return self._intake.last_seq
 
     def changed(self) -> None:
         """A job of this session ended."""
@@ -189,65 +169,44 @@ class Session:
 
     # Inside
 
-    def _is_silent(self, data: bytes) -> bool:
-        return not self._segmenter.speaking and is_silent(self.opening.audio_format, data)
-
-    def _silence_over(self) -> None:
-        self._launch(self._segmenter.tick(self._clock.now()))
-
-    def _stop_waiting_for_index(self) -> None:
-        self._launch_whole(self._whole.tick(self._clock.now()))
-
-    def _launch(self, cuts: list[Cut]) -> None:
-        for cut in cuts:
-            self._meter = DurationMeter(self.opening.audio_format, self.opening.sample_rate)
-            self._start(Brief.of_cut(cut, self.opening))
-        self._silence.move(self._segmenter.deadline)
-
-    def _launch_whole(self, released: list[tuple[int, Utterance]]) -> None:
-        for index, message in released:
-            if self._segmenter.take_index(index) is None:
-                self._metrics.duplicate_finalize_suppressed_total.inc()
-                continue
-            self._start(Brief.of_message(message, self.opening))
-        self._reorder_over.move(self._whole.deadline)
-
     def _start(self, brief: Brief) -> None:
         now = self._clock.now()
         job = Job(
             id=new_job_id(),
             session=self,
             brief=brief,
-            pairs=self.languages.pairs(brief.tgt_lang),
-            types=self._services(brief),
+            pairs=replace(self.languages, src=brief.src_lang).pairs(brief.tgt_lang),
+            needs=_needs(brief),
             created_at=now,
             created_wall_ms=self._clock.wall_ms(),
             pending_until=now + self._around.rules.timeouts.pending_s,
         )
+        self.delivery.expect(job, now)
         self.jobs[job.id] = job
         self._metrics.web_task_finalized_total.inc(brief.cut.reason.value)
-        self.delivery.expect(job, now)
         self._around.launch(job)
 
-    def _services(self, brief: Brief) -> frozenset[str]:
-        pipeline, features = brief.pipeline, brief.features
-        steps = Steps(**{name: getattr(pipeline, name) for name in pipeline.__struct_fields__})
-        wanted = {name: getattr(features, name) for name in features.__struct_fields__} if features else {}
-        return required(steps, wanted).services
+    def _has_room(self) -> bool:
+        """Tell a client that can hear it how full its session is; False when no more audio is taken."""
+        level = self._pressure.level(len(self.jobs))
+        if level and self.opening.wants_backpressure:
+            warning = self._pressure.warning(level, self._clock.now())
+            if warning is not None:
+                resume_ms = self._around.rules.session.backpressure_resume_ms
+                self.sink.post(Backpressure(action=_ACTIONS[warning].value, resume_after_ms=resume_ms))
+        return level is not Level.FULL
 
-    def _crowd(self) -> bool:
-        """Tell a client that can hear it to slow down; True when no more audio is taken."""
-        limit = self._around.rules.session.max_open_utterances
-        open_jobs = len(self.jobs)
-        crowded = open_jobs * 2 >= limit
-        if crowded != self._crowded:
-            self._crowded = crowded
-            if crowded and self.opening.wants_backpressure:
-                self.sink.post(
-                    Backpressure(action=BackpressureAction.SLOW_DOWN.value, resume_after_ms=_PAUSE_MS)
-                )
-        if open_jobs >= limit and self.opening.wants_backpressure:
-            self.sink.post(
-                Backpressure(action=BackpressureAction.PAUSE.value, resume_after_ms=_PAUSE_MS), droppable=True
-            )
-        return open_jobs >= limit
+    def _drop(self) -> None:
+        self._metrics.audio_frames_dropped_total.inc("crowded")
+        self._report_dropped(self._pressure.dropped(self._clock.now()))
+
+    def _report_dropped(self, chunks: int) -> None:
+        if chunks:
+            details = {"dropped_chunks": chunks}
+            self.sink.post(ErrorMessage(code=RateExceeded.code, message=_TOO_MUCH, details=details))
+
+
+def _needs(brief: Brief) -> Requirements:
+    """Tell what the pipeline and the features of a job ask of a node."""
+    steps = Steps(**msgspec.structs.asdict(brief.pipeline))
+    return required(steps, msgspec.structs.asdict(brief.features) if brief.features else {})

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 
-from lingua_scheduler.aio import Tasks
+from lingua_scheduler.aio import Alarm, Tasks
 from lingua_scheduler.core.model import InstanceId, SessionId, new_session_id
 from lingua_scheduler.core.ports import Ledgers, Sink
 from lingua_scheduler.errors import DependencyDown, StoreError
@@ -16,12 +19,19 @@ from lingua_scheduler.flow.session import Session, Surroundings
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.common import ErrorMessage
-from lingua_scheduler.wire.session import SessionCloseAck
 
 _log = get_logger(__name__)
 _RENEWALS_PER_LEASE = 3
 _SWEEP_S = 5.0
 _RETRY_S = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Closing:
+    """A session that still waits for the results of what was said."""
+
+    deadline: Alarm
+    last_word: Callable[[], object]
 
 
 class Sessions:
@@ -38,7 +48,8 @@ class Sessions:
         self._tasks = Tasks()
         self._sessions: OrderedDict[SessionId, Session] = OrderedDict()
         self._active_at: dict[SessionId, float] = {}
-        self._settled: dict[SessionId, asyncio.Future[None]] = {}
+        self._closing: dict[SessionId, _Closing] = {}
+        self._writing: dict[SessionId, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -54,7 +65,7 @@ class Sessions:
         self._sessions[session.id] = session
         self.touch(session)
         self._around.metrics.sessions_open.inc()
-        self._tasks.start(self._write(session), name=f"open {session.id}")
+        self._write(session)
         _log.info("session_opened", session=session.id, trace=opening.trace_id)
         return session
 
@@ -63,41 +74,34 @@ class Sessions:
         self._active_at[session.id] = self._around.clock.now()
         self._sessions.move_to_end(session.id)
 
-    def close(self, session: Session, *, acknowledge: bool) -> None:
-        """Translate what was said, deliver what comes in time, then end; the last word is the acknowledgement."""
-        if not session.closing:
-            session.finish_speech()
-            self._tasks.start(self._drain(session, acknowledge=acknowledge), name=f"close {session.id}")
+    def close(self, session: Session, last_word: Callable[[], object]) -> None:
+        """Translate what was said, deliver what comes in time, then end and say the last word."""
+        if session.closing:
+            return
+        session.finish_speech()
+        around = self._around
+        until = around.clock.now() + around.rules.session.close_drain_ms / 1000
+        alarm = around.alarms.set(until, lambda: self._drained(session))
+        self._closing[session.id] = _Closing(alarm, last_word)
+        self.changed(session)
 
     def drop(self, session: Session) -> None:
         """End a session whose client is gone, at once and without a word."""
-        settled = self._settled.get(session.id)
-        if settled is not None:
-            _settle(settled)
-        else:
-            self._end(session)
+        closing = self._closing.pop(session.id, None)
+        if closing is not None:
+            closing.deadline.cancel()
+        self._end(session)
 
     def changed(self, session: Session) -> None:
-        """A job of the session ended; one that is being closed may have settled."""
-        settled = self._settled.get(session.id)
-        if settled is not None and session.idle and not session.jobs:
-            _settle(settled)
+        """A job of the session ended; one that is being closed may have nothing left to wait for."""
+        if session.id in self._closing and session.idle and not session.jobs:
+            self._drained(session)
 
-    async def _drain(self, session: Session, *, acknowledge: bool) -> None:
-        around = self._around
-        settled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._settled[session.id] = settled
-        deadline = around.clock.now() + around.rules.session.close_drain_ms / 1000
-        alarm = around.alarms.set(deadline, lambda: _settle(settled))
-        self.changed(session)
-        try:
-            await settled
-        finally:
-            alarm.cancel()
-            del self._settled[session.id]
+    def _drained(self, session: Session) -> None:
+        closing = self._closing.pop(session.id)
+        closing.deadline.cancel()
         self._end(session)
-        if acknowledge:
-            session.sink.post(SessionCloseAck(session_id=session.id))
+        closing.last_word()
 
     def _end(self, session: Session) -> None:
         if self._sessions.pop(session.id, None) is None:
@@ -110,15 +114,27 @@ class Sessions:
         self._tasks.start(self._erase(session), name=f"erase {session.id}")
         _log.info("session_ended", session=session.id)
 
-    async def _write(self, session: Session) -> None:
+    def _write(self, session: Session) -> None:
+        """Write the record in the background; its end waits for that."""
+        writing = self._tasks.start(self._write_record(session), name=f"write {session.id}")
+        self._writing[session.id] = writing
+        writing.add_done_callback(lambda task: self._written(session.id, task))
+
+    def _written(self, session_id: SessionId, task: asyncio.Task[None]) -> None:
+        if self._writing.get(session_id) is task:
+            del self._writing[session_id]
+
+    async def _write_record(self, session: Session) -> None:
         languages = session.languages
         fields = {"trace_id": session.opening.trace_id, "src_lang": languages.src, "tgt_lang": languages.tgt}
         try:
-            await self._ledgers.sessions.open(session.id, self._owner, fields)
+            session.epoch = await self._ledgers.sessions.open(session.id, self._owner, fields)
         except StoreError as error:
             _log.info("session_not_written", session=session.id, reason=str(error))
 
     async def _erase(self, session: Session) -> None:
+        if (writing := self._writing.get(session.id)) is not None:
+            await asyncio.wait((writing,))
         await self._endings.settle_session(session.id)
         while True:
             try:
@@ -138,8 +154,9 @@ class Sessions:
                 _log.warning("sessions_not_renewed", reason=str(error))
                 continue
             for session_id in lost:
-                if (session := self._sessions.get(session_id)) is not None:
-                    await self._write(session)
+                session = self._sessions.get(session_id)
+                if session is not None and session_id not in self._writing:
+                    self._write(session)
 
     def watch_idle(self) -> None:
         """Close sessions that nobody spoke to for too long, now and every few seconds from now on."""
@@ -148,10 +165,7 @@ class Sessions:
         for session_id, session in list(self._sessions.items()):
             if self._active_at[session_id] > oldest:
                 break
-            session.finish_speech()
-            session.sink.post(ErrorMessage(code="SESSION_CLOSED", message="nothing was heard for too long"))
-            self._end(session)
-            session.sink.close(CloseCode.IDLE, "idle")
+            self.close(session, partial(_dismiss, session))
         around.alarms.set(around.clock.now() + _SWEEP_S, self.watch_idle)
 
     async def stop(self) -> None:
@@ -161,6 +175,6 @@ class Sessions:
         await self._tasks.settle()
 
 
-def _settle(settled: asyncio.Future[None]) -> None:
-    if not settled.done():
-        settled.set_result(None)
+def _dismiss(session: Session) -> None:
+    session.sink.post(ErrorMessage(code="SESSION_CLOSED", message="nothing was heard for too long"))
+    session.sink.close(CloseCode.IDLE, "idle")

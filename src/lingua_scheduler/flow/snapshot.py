@@ -4,45 +4,69 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
 
 from lingua_scheduler.core.model import NodeId, Pair, PoolId
-from lingua_scheduler.core.placement import NodeFacts
+from lingua_scheduler.core.placement import Exclusion, NodeFacts, Refusal
 from lingua_scheduler.core.ports import NodeLedger
 from lingua_scheduler.errors import StoreError
 from lingua_scheduler.log import get_logger
 
 _log = get_logger(__name__)
 
+_FITTING_KEPT = 1024  # needs whose shelves are remembered; clients may think of any pair
+
 
 class PlacementOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How nodes are spread over pools and how many of them one question names."""
+    """How the read model of nodes is kept and how much of it one placement looks at."""
 
-    pool_count: Annotated[int, msgspec.Meta(ge=1, le=1024)] = 1
-    """Number of hash pools; each owns one slot of Redis. 1 on a single Redis, 16 on a cluster."""
-    hash_seed: Annotated[int, msgspec.Meta(ge=0)] = 0
-    """Seed of the hash that gives a node its pool."""
-    candidates: Annotated[int, msgspec.Meta(ge=1, le=64)] = 16
-    """Nodes offered to one reservation; the least loaded eligible one is chosen by Redis."""
+    shelves: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
+    """Most kinds of nodes offered to one reservation; with more of them, a random choice."""
     refresh_ms: Annotated[int, msgspec.Meta(ge=10)] = 100
     """How often a changed pool is noticed."""
     sweep_ms: Annotated[int, msgspec.Meta(ge=100)] = 5000
     """How often expired leases and reservations are removed."""
 
 
-class Snapshot:
-    """Nodes by pair, refreshed by version; readers never wait."""
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a job asks of a node."""
 
-    def __init__(self, options: PlacementOptions) -> None:
+    pairs: tuple[Pair, ...]
+    types: frozenset[str]
+
+    def refuses(self, facts: NodeFacts) -> Exclusion | None:
+        """Why nodes like this one will not do; None when they will."""
+        if not facts.serves(self.pairs):
+            return Exclusion.LANG_PAIR_UNSUPPORTED
+        if facts.private:
+            return Exclusion.NOT_IN_PUBLIC_POOL
+        return None if self.types <= facts.types else Exclusion.MODEL_NOT_AVAILABLE
+
+
+class _Shelf:
+    """Nodes that are alike for placement."""
+
+    def __init__(self, kind: NodeFacts) -> None:
+        self.kind = kind
+        self.nodes: set[NodeId] = set()
+        self.closed: Counter[Exclusion] = Counter()
+
+
+class Snapshot:
+    """Nodes of every pool by the shelf they stand on, refreshed by version; readers never wait."""
+
+    def __init__(self, options: PlacementOptions, pools: tuple[PoolId, ...] = (PoolId(0),)) -> None:
         self._options = options
-        self._nodes: dict[PoolId, dict[NodeId, NodeFacts]] = {
-            PoolId(number): {} for number in range(options.pool_count)
-        }
+        self._nodes: dict[PoolId, dict[NodeId, NodeFacts]] = {pool: {} for pool in pools}
+        self._shelves: dict[PoolId, dict[str, _Shelf]] = {pool: {} for pool in self._nodes}
         self._versions: dict[PoolId, int] = dict.fromkeys(self._nodes, 0)
-        self._by_pairs: dict[tuple[PoolId, tuple[Pair, ...]], tuple[NodeId, ...]] = {}
+        self._fitting: dict[tuple[PoolId, Need], tuple[str, ...]] = {}
 
     @property
     def pools(self) -> tuple[PoolId, ...]:
@@ -58,60 +82,88 @@ class Snapshot:
         return [facts for nodes in self._nodes.values() for facts in nodes.values()]
 
     def put(self, facts: NodeFacts) -> None:
-        """Take in what an own node just said, before the next refresh."""
-        before = self._nodes[facts.pool].get(facts.node_id)
+        """Take in what is known of a node now."""
+        before = self._take(facts.pool, facts.node_id)
         self._nodes[facts.pool][facts.node_id] = facts
-        if before is None or (before.asr, before.semantic) != (facts.asr, facts.semantic):
-            self._by_pairs.clear()
+        shelves, name = self._shelves[facts.pool], facts.shelf
+        if name not in shelves:
+            shelves[name] = _Shelf(facts)
+            self._fitting.clear()
+        shelves[name].nodes.add(facts.node_id)
+        if facts.closed is not None:
+            shelves[name].closed[facts.closed] += 1
+        if before is not None and before.shelf != name:
+            self._tidy()
 
     def drop(self, node_id: NodeId) -> None:
         """Forget a node that left."""
-        for nodes in self._nodes.values():
-            nodes.pop(node_id, None)
-        self._by_pairs.clear()
+        for pool in self._nodes:
+            self._take(pool, node_id)
+        self._tidy()
 
-    def serving(self, pool: PoolId, pairs: tuple[Pair, ...]) -> tuple[NodeId, ...]:
-        """Nodes of a pool that can do every one of these pairs."""
-        key = (pool, pairs)
-        known = self._by_pairs.get(key)
-        if known is None:
-            known = tuple(facts.node_id for facts in self._nodes[pool].values() if facts.serves(pairs))
-            self._by_pairs[key] = known
-        return known
+    def _take(self, pool: PoolId, node_id: NodeId) -> NodeFacts | None:
+        facts = self._nodes[pool].pop(node_id, None)
+        if facts is not None:
+            shelf = self._shelves[pool][facts.shelf]
+            shelf.nodes.discard(node_id)
+            if facts.closed is not None:
+                shelf.closed[facts.closed] -= 1
+        return facts
 
-    def served(self, pairs: tuple[Pair, ...]) -> bool:
-        """Some node can do these pairs and is open for work."""
-        return any(
-            self._nodes[pool][node_id].closed is None
-            for pool in self._nodes
-            for node_id in self.serving(pool, pairs)
-        )
+    def _tidy(self) -> None:
+        for shelves in self._shelves.values():
+            for name in [name for name, shelf in shelves.items() if not shelf.nodes]:
+                del shelves[name]
+                self._fitting.clear()
 
-    def candidates(
-        self, pool: PoolId, pairs: tuple[Pair, ...], *, without: set[NodeId]
-    ) -> tuple[NodeId, ...]:
-        """Sample nodes to offer to one reservation."""
-        serving = self.serving(pool, pairs)
-        wanted = self._options.candidates
-        if len(serving) > wanted + len(without):
-            serving = tuple(random.sample(serving, wanted + len(without)))
-        return tuple(node_id for node_id in serving if node_id not in without)[:wanted]
+    def shelves(self, pool: PoolId, need: Need, *, named: Collection[NodeId | None] = ()) -> tuple[str, ...]:
+        """Name shelves of a pool whose nodes will do, at most as many as one reservation may look at.
+
+        Those of the `named` nodes are among them, if they will do.
+        """
+        fitting = self._fitting.get((pool, need))
+        if fitting is None:
+            kinds = self._shelves[pool].items()
+            fitting = tuple(name for name, shelf in kinds if need.refuses(shelf.kind) is None)
+            if len(self._fitting) >= _FITTING_KEPT:
+                self._fitting.clear()
+            self._fitting[pool, need] = fitting
+        if len(fitting) <= self._options.shelves:
+            return fitting
+        nodes = self._nodes[pool]
+        wanted = {nodes[node_id].shelf for node_id in named if node_id is not None and node_id in nodes}
+        sample = random.sample(fitting, self._options.shelves)
+        return tuple(dict.fromkeys([*wanted.intersection(fitting), *sample]))[: self._options.shelves]
+
+    def explain(self, need: Need) -> Refusal:
+        """Count why each known node cannot take a job now, as far as the read model tells."""
+        reasons: Counter[Exclusion] = Counter()
+        for shelves in self._shelves.values():
+            for shelf in shelves.values():
+                refused = need.refuses(shelf.kind)
+                if refused is not None:
+                    reasons[refused] += len(shelf.nodes)
+                else:
+                    reasons.update(shelf.closed)
+                    reasons[Exclusion.CAPACITY_EXCEEDED] += len(shelf.nodes) - shelf.closed.total()
+        return Refusal({reason: count for reason, count in reasons.items() if count})
 
     async def refresh(self, ledger: NodeLedger) -> list[NodeFacts]:
-        """Bring every pool up to its newest version; return the nodes that changed."""
+        """Bring every pool up to its newest version; return what changed, nodes that left as offline."""
         changed: list[NodeFacts] = []
         for pool in self._nodes:
             changes = await ledger.changes(pool, since=self._versions[pool])
             if changes is None:
                 continue
-            if changes.complete:
-                self._nodes[pool] = {}
-            self._nodes[pool].update((facts.node_id, facts) for facts in changes.nodes)
-            for node_id in changes.gone:
-                self._nodes[pool].pop(node_id, None)
+            there = {facts.node_id for facts in changes.nodes}
+            gone = self._nodes[pool].keys() - there if changes.complete else changes.gone
+            left = [facts for node_id in list(gone) if (facts := self._take(pool, node_id)) is not None]
+            changed.extend(replace(facts, closed=Exclusion.OFFLINE) for facts in left)
+            for facts in changes.nodes:
+                self.put(facts)
+            self._tidy()
             self._versions[pool] = changes.version
             changed.extend(changes.nodes)
-            self._by_pairs.clear()
         return changed
 
 

@@ -95,14 +95,19 @@ class Keys:
         return f"{self.prefix}:{{pool:{pool}}}:node:{node}"
 
     @_kind("hash", owner=_LEAVING)
-    def load(self, pool: int) -> str:
-        """List the nodes with a free slot and their effective load."""
-        return f"{self.prefix}:{{pool:{pool}}}:load"
+    def nodes(self, pool: int) -> str:
+        """Tell placement each node's lease end, capacity, owner, epoch, shelf, foreign load and openness."""
+        return f"{self.prefix}:{{pool:{pool}}}:nodes"
 
-    @_kind("hash", owner=_LEAVING)
-    def held(self, pool: int) -> str:
-        """Count the live reservations of each node."""
-        return f"{self.prefix}:{{pool:{pool}}}:held"
+    @_kind("zset", owner=_LEAVING)
+    def shelf(self, pool: int, name: str) -> str:
+        """Order nodes that are alike, open and not full by effective load and last use."""
+        return f"{self.prefix}:{{pool:{pool}}}:shelf:{name}"
+
+    @_kind("zset", owner=_LEAVING)
+    def aside(self, pool: int) -> str:
+        """Keep the effective load of nodes that cannot be chosen now: full, closed or out of reach."""
+        return f"{self.prefix}:{{pool:{pool}}}:aside"
 
     @_kind("zset", owner=_LEAVING)
     def leases(self, pool: int) -> str:
@@ -111,13 +116,8 @@ class Keys:
 
     @_kind("zset", owner=_RELEASE)
     def reserved(self, pool: int) -> str:
-        """Order every reservation (job#attempt) of a pool by its end in ms."""
+        """Order every reservation (job#attempt, epoch, node) of a pool by its end in ms."""
         return f"{self.prefix}:{{pool:{pool}}}:reserved"
-
-    @_kind("hash", owner=_RELEASE)
-    def holders(self, pool: int) -> str:
-        """Name the node, with its epoch, that holds a reservation."""
-        return f"{self.prefix}:{{pool:{pool}}}:holders"
 
     @_kind("zset", ttl="1 day after the last change")
     def changes(self, pool: int) -> str:

@@ -1,37 +1,24 @@
-"""Nodes in Redis: leases, epochs, capacity and reservations, each pool in one slot."""
+"""Nodes in Redis: registrations, leases, epochs and shelves, each pool in one slot."""
 
 from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 
-from lingua_scheduler.core.model import InstanceId, NodeId, PoolId
-from lingua_scheduler.core.placement import Ask, Exclusion, NodeFacts, Refusal, Reservation
+from lingua_scheduler.core.model import NodeId, PoolId
+from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
 from lingua_scheduler.core.ports import Beat, NodeChanges
 from lingua_scheduler.errors import NodeRefused
+from lingua_scheduler.store import node_record
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.slots import Slots
 
 _SWEEP_BATCH = 100
-
-
-class _StoredFacts(msgspec.Struct, frozen=True):
-    """What snapshots of all instances read of a node."""
-
-    owner: str
-    asr: list[str]
-    semantic: list[str]
-    types: list[str]
-    max_jobs: int
-    closed: str
-    sequential: bool
-
-
-_facts_decoder = msgspec.json.Decoder(_StoredFacts)
+_SWEEP_ROUNDS = 100
 _encode = msgspec.json.encode
 
 
@@ -41,113 +28,112 @@ class NodeStore:
     def __init__(self, connection: Connection, scripts: Scripts, keys: Keys) -> None:
         self._connection = connection
         self._keys = keys
+        self._slots = Slots(connection, scripts, keys)
         self._claim = scripts.load("node_claim")
+        self._unclaim = scripts.load("node_unclaim")
         self._register = scripts.load("node_register")
         self._beat = scripts.load("node_beat")
         self._leave = scripts.load("node_leave")
-        self._reserve = scripts.load("node_reserve")
-        self._release = scripts.load("node_release")
         self._changes = scripts.load("node_changes")
         self._due = scripts.load("node_due")
+        self._shelves: dict[NodeId, str] = {}  # where this instance put its own nodes
 
     async def register(self, facts: NodeFacts, *, lease_ms: int, takeover: bool) -> int:
         """Write the node with its owner and lease; return its epoch."""
-        if not takeover and await self._alive(facts.node_id):
-            raise NodeRefused("NODE_ID_CONFLICT", f"node id {facts.node_id} is in use by a live node")
-        epoch_text, before = await self._claim(where=self._keys.where(facts.node_id), pool=facts.pool)
+        if not takeover and await self._alive(facts):
+            raise _taken(facts.node_id)
+        epoch_text, before_pool = await self._claim(where=self._keys.where(facts.node_id), pool=facts.pool)
         epoch = int(epoch_text)
-        await self._register(
+        if before_pool and int(before_pool) != facts.pool:
+            await self._remove(PoolId(int(before_pool)), facts.node_id, str(epoch))
+        reply = await self._slots.where_it_stands(
+            self._register,
+            facts.pool,
+            guess=facts.shelf,
+            key="before",
             **self._node_keys(facts.pool, facts.node_id),
+            shelf=self._keys.shelf(facts.pool, facts.shelf),
+            shelf_name=facts.shelf,
             id=facts.node_id,
             epoch=epoch,
             owner=facts.owner,
             lease_ms=lease_ms,
             max=facts.max_jobs,
             extra=facts.running_jobs,
-            closed=facts.closed or "",
-            types=_spaced(facts.types),
-            facts=_stored(facts),
+            door=node_record.door(facts),
+            takeover=int(takeover),
+            facts=node_record.written(facts),
             about=_encode(facts.about),
         )
-        if before and int(before) != facts.pool:
-            await self._leave(
-                **self._node_keys(PoolId(int(before)), facts.node_id), id=facts.node_id, epoch=epoch - 1
-            )
+        if reply == b"taken":
+            raise _taken(facts.node_id)
+        if reply == b"fenced":
+            raise NodeRefused("NODE_ID_CONFLICT", f"node id {facts.node_id} was registered again meanwhile")
+        self._shelves[facts.node_id] = facts.shelf
         return epoch
 
-    async def _alive(self, node_id: NodeId) -> bool:
-        pool = await self._connection.call("HGET", self._keys.where(node_id), "pool")
-        return pool is not None and bool(
-            await self._connection.call("EXISTS", self._keys.node(int(pool), node_id))
-        )
+    async def _alive(self, facts: NodeFacts) -> bool:
+        """Tell whether the id is in use, in the pool it last had or in the one it is to have."""
+        last = await self._connection.call("HGET", self._keys.where(facts.node_id), "pool")
+        for pool in {facts.pool, facts.pool if last is None else PoolId(int(last))}:
+            line = await self._slots.line(pool, facts.node_id)
+            there = await self._connection.call("EXISTS", self._keys.node(pool, facts.node_id))
+            if there and line is not None and line.door != node_record.OFFLINE:
+                return True
+        return False
 
     async def beat(self, facts: NodeFacts, *, epoch: int, lease_ms: int) -> Beat:
         """Renew the lease with fresh facts."""
-        reply = await self._beat(
+        reply = await self._slots.where_it_stands(
+            self._beat,
+            facts.pool,
+            guess=self._shelves.get(facts.node_id, facts.shelf),
+            key="before",
             **self._node_keys(facts.pool, facts.node_id),
+            shelf=self._keys.shelf(facts.pool, facts.shelf),
+            shelf_name=facts.shelf,
             id=facts.node_id,
             epoch=epoch,
             lease_ms=lease_ms,
             max=facts.max_jobs,
             running=facts.running_jobs,
-            closed=facts.closed or "",
-            types=_spaced(facts.types),
-            facts=_stored(facts),
+            door=node_record.door(facts),
+            facts=node_record.written(facts),
             about=_encode(facts.about),
         )
-        return Beat(reply.decode())
+        outcome = Beat(reply.decode())
+        if outcome is Beat.RENEWED:
+            self._shelves[facts.node_id] = facts.shelf
+        return outcome
 
     async def leave(self, node_id: NodeId, pool: PoolId, *, epoch: int) -> bool:
         """Remove the node unless a newer epoch has taken it over."""
-        return bool(await self._leave(**self._node_keys(pool, node_id), id=node_id, epoch=epoch))
+        left = await self._remove(pool, node_id, str(epoch))
+        if left:
+            await self._unclaim(where=self._keys.where(node_id), epoch=epoch)
+        return left
 
-    async def reserve(self, ask: Ask) -> Reservation | Refusal:
-        """Choose the least loaded eligible candidate and take one of its slots, atomically."""
-        status, *reply = await self._reserve(
-            load=self._keys.load(ask.pool),
-            held=self._keys.held(ask.pool),
-            reserved=self._keys.reserved(ask.pool),
-            holders=self._keys.holders(ask.pool),
-            nodes=[self._keys.node(ask.pool, node_id) for node_id in ask.candidates],
-            member=_member(ask.job_id, ask.attempt),
-            ttl_ms=ask.ttl_ms,
-            types=" ".join(sorted(ask.types)),
-            reachable=_spaced(ask.reachable),
-            prefer=ask.prefer or "",
-            bound=int(ask.bound),
-            ids=list(ask.candidates),
+    async def _remove(self, pool: PoolId, node_id: NodeId, epoch: str) -> bool:
+        reply = await self._slots.where_it_stands(
+            self._leave,
+            pool,
+            guess=self._shelves.get(node_id, ""),
+            key="shelf",
+            **self._node_keys(pool, node_id),
+            id=node_id,
+            epoch=epoch,
         )
-        if status == b"2":  # an earlier, unanswered question took a slot elsewhere
-            return await self.reserve(replace(ask, candidates=(NodeId(reply[0].decode()),)))
-        if status == b"0":
-            return Refusal({Exclusion(reply[i].decode()): int(reply[i + 1]) for i in range(0, len(reply), 2)})
-        node_id, owner, epoch = reply
-        return Reservation(
-            node_id=NodeId(node_id.decode()),
-            pool=ask.pool,
-            owner=InstanceId(owner.decode()),
-            epoch=int(epoch),
-            job_id=ask.job_id,
-            attempt=ask.attempt,
-        )
+        if reply:
+            self._shelves.pop(node_id, None)
+        return bool(reply)
+
+    async def reserve(self, ask: Ask) -> Reservation | None:
+        """Choose the least loaded node of the shelves and take one of its slots, atomically."""
+        return await self._slots.reserve(ask)
 
     async def release(self, reservation: Reservation) -> bool:
         """Give the slot back; False when it was not held any more."""
-        member = _member(reservation.job_id, reservation.attempt)
-        return await self._release_member(reservation.pool, reservation.node_id, member)
-
-    async def _release_member(self, pool: PoolId, node_id: NodeId, member: str) -> bool:
-        keys = self._keys
-        reply = await self._release(
-            node=keys.node(pool, node_id),
-            load=keys.load(pool),
-            held=keys.held(pool),
-            reserved=keys.reserved(pool),
-            holders=keys.holders(pool),
-            id=node_id,
-            member=member,
-        )
-        return bool(reply)
+        return await self._slots.release(reservation)
 
     async def changes(self, pool: PoolId, *, since: int) -> NodeChanges | None:
         """Tell what changed since `since`; None when nothing did."""
@@ -159,78 +145,50 @@ class NodeStore:
             return None
         version, complete, ids = reply
         node_ids = [NodeId(raw.decode()) for raw in ids]
-        stored = await asyncio.gather(
-            *(self._connection.call("HGET", keys.node(pool, node_id), "facts") for node_id in node_ids)
-        )
-        found = dict(zip(node_ids, stored, strict=True))
+        found = await asyncio.gather(*(self._facts(pool, node_id) for node_id in node_ids))
         return NodeChanges(
             version=int(version),
             complete=complete == b"1",
-            nodes=tuple(_read_facts(node_id, pool, raw) for node_id, raw in found.items() if raw is not None),
-            gone=tuple(node_id for node_id, raw in found.items() if raw is None),
+            nodes=tuple(facts for facts in found if facts is not None),
+            gone=tuple(node_id for node_id, facts in zip(node_ids, found, strict=True) if facts is None),
         )
+
+    async def _facts(self, pool: PoolId, node_id: NodeId) -> NodeFacts | None:
+        """Read a node with its effective load; one that cannot be chosen now counts as full."""
+        raw = await self._connection.call("HGET", self._keys.node(pool, node_id), "facts")
+        facts = None if raw is None else node_record.read(node_id, pool, raw)
+        if facts is None:
+            return None
+        score = await self._connection.call("ZSCORE", self._keys.shelf(pool, facts.shelf), node_id)
+        return replace(facts, running_jobs=facts.max_jobs if score is None else int(float(score)))
 
     async def sweep(self, pool: PoolId) -> int:
         """Remove nodes whose lease is over and reservations whose time is over; return how many."""
-        keys = self._keys
-        gone, late, holders = await self._due(
-            leases=keys.leases(pool),
-            reserved=keys.reserved(pool),
-            holders=keys.holders(pool),
-            most=_SWEEP_BATCH,
-        )
-        for raw in gone:
-            node_id = NodeId(raw.decode())
-            await self._leave(**self._node_keys(pool, node_id), id=node_id, epoch="")
-        for member, holder in zip(late, holders, strict=True):
-            _, _, node_id = holder.decode().partition(" ")
-            await self._release_member(pool, NodeId(node_id), member.decode())
-        return len(gone) + len(late)
+        keys, removed = self._keys, 0
+        for _ in range(_SWEEP_ROUNDS):
+            gone, late = await self._due(
+                leases=keys.leases(pool), reserved=keys.reserved(pool), most=_SWEEP_BATCH
+            )
+            for raw in gone:
+                await self._remove(pool, NodeId(raw.decode()), "")
+            for member in late:
+                await self._slots.free(pool, member)
+            removed += len(gone) + len(late)
+            if max(len(gone), len(late)) < _SWEEP_BATCH:
+                break
+        return removed
 
     def _node_keys(self, pool: PoolId, node_id: NodeId) -> dict[str, str]:
         keys = self._keys
         return {
             "node": keys.node(pool, node_id),
-            "load": keys.load(pool),
-            "held": keys.held(pool),
+            "nodes": keys.nodes(pool),
+            "aside": keys.aside(pool),
             "leases": keys.leases(pool),
             "changes": keys.changes(pool),
             "version": keys.version(pool),
         }
 
 
-def _member(job_id: str, attempt: int) -> str:
-    return f"{job_id}#{attempt}"
-
-
-def _spaced(words: Any) -> str:
-    return f" {' '.join(sorted(words))} "
-
-
-def _stored(facts: NodeFacts) -> bytes:
-    return _encode(
-        _StoredFacts(
-            owner=facts.owner,
-            asr=sorted(facts.asr),
-            semantic=sorted(facts.semantic),
-            types=sorted(facts.types),
-            max_jobs=facts.max_jobs,
-            closed=facts.closed or "",
-            sequential=facts.sequential,
-        )
-    )
-
-
-def _read_facts(node_id: NodeId, pool: PoolId, raw: bytes) -> NodeFacts:
-    stored = _facts_decoder.decode(raw)
-    return NodeFacts(
-        node_id=node_id,
-        pool=pool,
-        owner=InstanceId(stored.owner),
-        asr=frozenset(stored.asr),
-        semantic=frozenset(stored.semantic),
-        types=frozenset(stored.types),
-        max_jobs=stored.max_jobs,
-        closed=Exclusion(stored.closed) if stored.closed else None,
-        sequential=stored.sequential,
-    )
+def _taken(node_id: NodeId) -> NodeRefused:
+    return NodeRefused("NODE_ID_CONFLICT", f"node id {node_id} is in use by a live node")

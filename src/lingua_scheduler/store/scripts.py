@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -80,12 +81,17 @@ class Source:
         return hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
 
 
+Meter = Callable[[str, float, StoreError | None], None]
+"""Told after each call: the script's name, the seconds it took, and how it failed if it did."""
+
+
 class Script:
     """One Lua script that is called like a function, with keyword arguments only."""
 
-    def __init__(self, connection: Connection, source: Source) -> None:
+    def __init__(self, connection: Connection, source: Source, meter: Meter | None = None) -> None:
         self.source = source
         self._connection = connection
+        self._meter = meter
         self._sha = source.sha
         self._names = frozenset((*source.keys, *source.args))
 
@@ -96,17 +102,26 @@ class Script:
         keys = self.source.keys.values(values)
         rest = (len(keys), *keys, *self.source.args.values(values))
         self._check_tag(keys)
+        started = time.perf_counter()
+        failure: StoreError | None = None
         try:
-            try:
-                return await self._connection.call("EVALSHA", self._sha, *rest)
-            except ScriptUnknown:
-                # EVAL runs the script and makes the server remember it, on whichever server has the slot now.
-                return await self._connection.call("EVAL", self.source.text, *rest)
+            return await self._run(rest)
         except StoreError as error:
             self._point_at_file(error)
+            failure = error
             raise
         except TypeError as error:
             raise TypeError(self._wrong_type(values) or str(error)) from error
+        finally:
+            if self._meter is not None:
+                self._meter(self.source.name, time.perf_counter() - started, failure)
+
+    async def _run(self, rest: tuple[Any, ...]) -> Any:
+        try:
+            return await self._connection.call("EVALSHA", self._sha, *rest)
+        except ScriptUnknown:
+            # EVAL runs the script and makes the server remember it, on whichever server has the slot now.
+            return await self._connection.call("EVAL", self.source.text, *rest)
 
     def _complaint(self, values: dict[str, Any]) -> str:
         missing = [name for name in (*self.source.keys, *self.source.args) if name not in values]
@@ -143,15 +158,22 @@ class Script:
 class Scripts:
     """The scripts of one directory, bound to one connection."""
 
-    def __init__(self, connection: Connection, directory: Traversable | None = None) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        directory: Traversable | None = None,
+        *,
+        meter: Meter | None = None,
+    ) -> None:
         self._connection = connection
+        self._meter = meter
         self._directory = directory or files("lingua_scheduler.store") / "lua"
         self._loaded: dict[str, Script] = {}
 
     def load(self, name: str) -> Script:
         """Read `<name>.lua`; the same name gives the same script."""
         if name not in self._loaded:
-            self._loaded[name] = Script(self._connection, read_source(self._directory, name))
+            self._loaded[name] = Script(self._connection, read_source(self._directory, name), self._meter)
         return self._loaded[name]
 
 

@@ -1,21 +1,32 @@
 -- Renew a node's lease with fresh facts. What it runs beyond our reservations is foreign load.
--- Returns 'renewed', 'gone' when the lease had ended, or 'replaced' when a newer epoch is there.
--- KEYS: node load held leases changes version
--- ARGV: id epoch lease_ms max running closed types facts about
--- include: now_ms shelve note_change write_node
+-- Returns 'renewed', 'gone' when the lease had ended, 'replaced' when another epoch is there, or the shelf the node
+-- must be taken from (`before`).
+-- KEYS: node nodes aside leases changes version shelf before
+-- ARGV: id epoch lease_ms max running door shelf_name before_name facts about
+-- include: now_ms note_change put read_record jobs_of
 local known = redis.call('HMGET', node, 'epoch', 'facts')
-if not known[1] then
+local lease, _, owner, _, standing, foreign = read_record(redis.call('HGET', nodes, id))
+if not known[1] or not lease then
   return 'gone'
 end
 if known[1] ~= epoch then
   return 'replaced'
 end
-local extra = math.max(0, tonumber(running) - tonumber(redis.call('HGET', held, id) or 0))
-write_node(node, leases, id, {
-  'max', max, 'extra', extra, 'closed', closed, 'types', types, 'facts', facts, 'about', about,
-}, tonumber(lease_ms))
-shelve(load, held, node, id)
-if known[2] ~= facts then
+if standing ~= before_name then
+  return standing
+end
+local held = math.max(0, jobs_of(before, aside, id) - foreign)
+local extra = math.max(0, running - held)
+local now = now_ms()
+redis.call('HSET', node, 'facts', facts, 'about', about)
+redis.call('PEXPIRE', node, lease_ms)
+redis.call('ZADD', leases, now + lease_ms, id)
+redis.call('HSET', nodes, id, table.concat({now + lease_ms, max, owner, epoch, shelf_name, extra, door}, ' '))
+local score = redis.call('ZSCORE', before, id)
+redis.call('ZREM', before, id)
+local last = score and before == shelf and score % 1 or 0
+local chosen = put(shelf, aside, id, held + extra, door == 'open' and held + extra < tonumber(max), last)
+if known[2] ~= facts or chosen and not score then
   note_change(version, changes, id)
 end
 return 'renewed'

@@ -1,18 +1,26 @@
 -- Write a node with its owner and lease, empty-handed: reservations of an older epoch do not count any more.
--- Returns 1, or 0 when a newer epoch is there already.
--- KEYS: node load held leases changes version
--- ARGV: id epoch owner lease_ms max extra closed types facts about
--- include: now_ms shelve note_change write_node
-local current = tonumber(redis.call('HGET', node, 'epoch') or 0)
-if current > tonumber(epoch) then
-  return 0
+-- Returns 'written', 'fenced' when a newer epoch is there, 'taken' when an older one lives and takeover is '0', or
+-- the shelf the node must be taken from (`before`).
+-- KEYS: node nodes aside leases changes version shelf before
+-- ARGV: id epoch owner lease_ms max extra door takeover shelf_name before_name facts about
+-- include: now_ms note_change put read_record
+local now = now_ms()
+local lease, _, _, newest, standing, _, before_door = read_record(redis.call('HGET', nodes, id))
+if lease and tonumber(newest) > tonumber(epoch) then
+  return 'fenced'
+end
+if lease and takeover == '0' and tonumber(lease) > now and before_door ~= 'offline' then
+  return 'taken'
+end
+if standing and standing ~= before_name and standing ~= shelf_name then
+  return standing
 end
 redis.call('DEL', node)
-write_node(node, leases, id, {
-  'epoch', epoch, 'owner', owner, 'max', max, 'extra', extra, 'closed', closed,
-  'types', types, 'facts', facts, 'about', about, 'last', '0',
-}, tonumber(lease_ms))
-redis.call('HSET', held, id, 0)
-shelve(load, held, node, id)
+redis.call('HSET', node, 'epoch', epoch, 'owner', owner, 'facts', facts, 'about', about)
+redis.call('PEXPIRE', node, lease_ms)
+redis.call('ZADD', leases, now + lease_ms, id)
+redis.call('HSET', nodes, id, table.concat({now + lease_ms, max, owner, epoch, shelf_name, extra, door}, ' '))
+redis.call('ZREM', before, id)
+put(shelf, aside, id, tonumber(extra), door == 'open' and tonumber(extra) < tonumber(max), 0)
 note_change(version, changes, id)
-return 1
+return 'written'

@@ -1,101 +1,74 @@
--- Reserve one slot for an attempt on the least loaded eligible candidate; the only way a slot is ever taken.
--- Candidates come as ids and, in the same order, their node keys. `prefer` is tried first; with bound = '1'
--- nobody else will do while it lives. Asked again for the same attempt, it answers the same.
--- Returns {'1', id, owner, epoch}, {'2', id} when the attempt holds a slot of a node that is not a candidate,
--- or {'0', reason, count, reason, count, ...}.
--- KEYS: load held reserved holders nodes...
--- ARGV: member ttl_ms types reachable prefer bound ids...
--- include: now_ms shelve
-local now = now_ms()
-local refusals = {}
-local examined = {}
+-- Take one slot of the least loaded node on these shelves; the only way a slot is ever taken.
+-- A shelf holds nodes that are alike, open and not full, by effective load; the fraction of a score is the last
+-- use, so equals take turns. `prefer` is tried first; with bound = '1' nobody else will do while it is only full or
+-- busy: it will take jobs of these shelves again. Nodes of unreachable owners are passed over, they may be reached
+-- by others.
+-- Returns {id, owner, epoch, shelf}, 'none', or 'bound' when the preferred node must be waited for.
+-- KEYS: nodes aside reserved shelves...
+-- ARGV: ask ttl_ms reachable prefer bound without names...
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local id, chosen, jobs, max, owner, epoch
 
-local function refuse(reason)
-  refusals[reason] = (refusals[reason] or 0) + 1
-end
-
-local function answer()
-  local reply = {'0'}
-  for reason, count in pairs(refusals) do
-    reply[#reply + 1] = reason
-    reply[#reply + 1] = tostring(count)
-  end
-  return reply
-end
-
-local function take(i)
-  local id = ids[i]
-  examined[i] = true
-  local facts = redis.call('HMGET', nodes[i], 'owner', 'epoch', 'types')
-  if not facts[1] then
-    redis.call('HDEL', load, id)
-    return refuse('offline')
-  end
-  if not string.find(reachable, ' ' .. facts[1] .. ' ', 1, true) then
-    return refuse('offline')
-  end
-  for kind in string.gmatch(types, '%S+') do
-    if not string.find(facts[3], ' ' .. kind .. ' ', 1, true) then
-      return refuse('model_not_available')
-    end
-  end
-  redis.call('HINCRBY', held, id, 1)
-  redis.call('ZADD', reserved, now + ttl_ms, member)
-  redis.call('HSET', holders, member, facts[2] .. ' ' .. id)
-  redis.call('HSET', nodes[i], 'last', now)
-  shelve(load, held, nodes[i], id)
-  return {'1', id, facts[1], facts[2]}
-end
-
-local mine = redis.call('HGET', holders, member)
-if mine then
-  local epoch, id = string.match(mine, '^(%S+) (.+)$')
-  for i = 1, #ids do
-    if ids[i] == id then
-      local owner = redis.call('HGET', nodes[i], 'owner')
-      return owner and {'1', id, owner, epoch} or answer()
-    end
-  end
-  return {'2', id}
-end
-if #ids == 0 then
-  return answer()
-end
-
-local loads = redis.call('HMGET', load, unpack(ids))
-for i = 1, #ids do
-  if ids[i] == prefer then
-    local taken = loads[i] and take(i)
-    if taken then
-      return taken
-    end
-    loads[i] = false
-    if bound == '1' and redis.call('EXISTS', nodes[i]) == 1 then
-      refuse('capacity_exceeded')
-      return answer()
+if prefer ~= '' then
+  local record = redis.call('HGET', nodes, prefer)
+  if record then
+    local lease, most, who, number, name, door =
+      string.match(record, '^(%d+) (%d+) (%S+) (%d+) (%S+) %d+ (%l+)$')
+    if lease and tonumber(lease) > now and string.find(reachable, ' ' .. who .. ' ', 1, true) then
+      for i = 1, #names do
+        if names[i] == name then
+          local score = redis.call('ZSCORE', shelves[i], prefer)
+          if score then
+            id, chosen, jobs, max, owner, epoch = prefer, i, math.floor(score), tonumber(most), who, number
+          elseif bound == '1' and (door == 'open' or door == 'busy') then
+            return 'bound'
+          end
+        end
+      end
     end
   end
 end
-for _ = 1, #ids do
-  local best
-  for i = 1, #ids do
-    if loads[i] and (not best or tonumber(loads[i]) < tonumber(loads[best])) then
-      best = i
+if not id then
+  local least
+  for i = 1, #shelves do
+    local rank = 0
+    for _ = 1, 128 do
+      local head = redis.call('ZRANGE', shelves[i], rank, rank, 'WITHSCORES')
+      local candidate, score = head[1], tonumber(head[2])
+      if not candidate or least and score >= least then
+        break
+      end
+      if without ~= '' and string.find(without, ' ' .. candidate .. ' ', 1, true) then
+        rank = rank + 1
+      else
+        local record = redis.call('HGET', nodes, candidate)
+        local lease, most, who, number = string.match(record or '', '^(%d+) (%d+) (%S+) (%d+)')
+        if not lease then
+          redis.call('ZREM', shelves[i], candidate)
+        elseif tonumber(lease) <= now then
+          redis.call('ZREM', shelves[i], candidate)
+          redis.call('ZADD', aside, math.floor(score), candidate)
+        elseif string.find(reachable, ' ' .. who .. ' ', 1, true) then
+          id, chosen, least, max, owner, epoch = candidate, i, score, tonumber(most), who, number
+          break
+        else
+          rank = rank + 1
+        end
+      end
     end
   end
-  local taken = best and take(best)
-  if taken then
-    return taken
+  if not id then
+    return 'none'
   end
-  if not best then
-    break
-  end
-  loads[best] = false
+  jobs = math.floor(least)
 end
-for i = 1, #ids do
-  if not examined[i] then
-    local closed = redis.call('HGET', nodes[i], 'closed')
-    refuse(not closed and 'offline' or closed ~= '' and closed or 'capacity_exceeded')
-  end
+jobs = jobs + 1
+if jobs < max then
+  redis.call('ZADD', shelves[chosen], jobs + (time[1] % 1000000 + time[2] / 1000000) / 1000000, id)
+else
+  redis.call('ZREM', shelves[chosen], id)
+  redis.call('ZADD', aside, jobs, id)
 end
-return answer()
+redis.call('ZADD', reserved, now + ttl_ms, ask .. ' ' .. epoch .. ' ' .. id)
+return {id, owner, epoch, names[chosen]}

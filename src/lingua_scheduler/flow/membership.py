@@ -1,0 +1,147 @@
+"""A registered node's place in its instance: reachable, shown to placement and watched, until it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lingua_scheduler.aio import Alarms, Deadline, Tasks
+from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.lifecycle import NodeStatus, StatusChange
+from lingua_scheduler.core.model import NodeId
+from lingua_scheduler.core.pools import PoolPlan
+from lingua_scheduler.core.ports import Beat, NodeLedger, Sink
+from lingua_scheduler.errors import LinguaError, NodeRefused
+from lingua_scheduler.flow.failover import Failover
+from lingua_scheduler.flow.registrar import Registrar
+from lingua_scheduler.flow.registration import NodeRules
+from lingua_scheduler.flow.results import Results
+from lingua_scheduler.flow.routing import NodeLink, Routing
+from lingua_scheduler.flow.snapshot import Snapshot
+from lingua_scheduler.flow.waiting import WaitingRoom
+from lingua_scheduler.log import get_logger
+from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.node import NodeHeartbeat
+from lingua_scheduler.wire.node import NodeStatus as NodeStatusMessage
+
+_log = get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHome:
+    """What links use of the instance they live in."""
+
+    clock: Clock
+    alarms: Alarms
+    metrics: Metrics
+    ledger: NodeLedger
+    routing: Routing
+    snapshot: Snapshot
+    waiting: WaitingRoom
+    results: Results
+    failover: Failover
+    rules: NodeRules
+    pools: PoolPlan
+    tasks: Tasks
+
+
+class Membership:
+    """What one registration means to the instance that holds it."""
+
+    def __init__(self, node: Registrar, link: NodeLink, sink: Sink, home: LinkHome) -> None:
+        self.node = node
+        self._link = link
+        self._sink = sink
+        self._home = home
+        self._watch = Deadline(home.alarms, self._scan)
+        self._on_change: Callable[[], None]
+
+    @property
+    def node_id(self) -> NodeId:
+        """The node's id."""
+        return self.node.node_id
+
+    @property
+    def silent(self) -> bool:
+        """The node was given up because nothing was heard of it; only a new registration helps."""
+        return self.node.status is NodeStatus.OFFLINE
+
+    def enter(self, on_change: Callable[[], None]) -> None:
+        """Make the node reachable; `on_change` hears when its status changed without its doing."""
+        home = self._home
+        self._on_change = on_change
+        replaced = home.routing.connect(self._link)
+        if replaced is None:
+            home.metrics.nodes_connected.inc()
+        elif replaced is not self._link:
+            replaced.replaced()
+        home.snapshot.put(self.node.facts)
+        self._watch.move(self.node.deadline)
+
+    def hear(self, message: NodeHeartbeat) -> None:
+        """Take a heartbeat into account; NodeRefused when the registration has ended."""
+        if self.silent:
+            raise NodeRefused("NODE_UNAVAILABLE", "the registration has ended: send node_register again")
+        self._tell(self.node.hear(message))
+
+    async def write(self) -> Beat:
+        """Write how the node stands, and let placement know."""
+        home = self._home
+        outcome = await self.node.beat()
+        if outcome is not Beat.REPLACED:
+            facts = self.node.facts
+            if home.routing.link(self.node_id) is self._link:
+                self._watch.move(self.node.deadline)
+                home.snapshot.put(facts)
+            home.waiting.capacity(facts, facts.max_jobs)
+        return outcome
+
+    def end(self) -> bool:
+        """Stop watching and move the node's jobs; False when a newer connection has its place."""
+        self._watch.clear()
+        held = self._home.routing.disconnect(self._link)
+        if held:
+            self._home.metrics.nodes_connected.dec()
+        self._move_jobs()
+        return held
+
+    def lose(self, reason: str) -> None:
+        """Mark the node as out of reach until it registers again."""
+        self._become(self.node.lose(reason))
+
+    async def leave(self) -> None:
+        """Remove the node, unless it has registered anew."""
+        try:
+            if await self.node.leave():
+                self._home.snapshot.drop(self.node_id)
+        except LinguaError as error:
+            _log.info("leave_not_written", node=self.node_id, reason=str(error))
+
+    def _scan(self) -> None:
+        change = self.node.scan()
+        self._watch.move(self.node.deadline)
+        self._become(change)
+        if change is not None and change.after is NodeStatus.OFFLINE:
+            self._move_jobs()
+
+    def _move_jobs(self) -> None:
+        for epoch in self.node.epochs:
+            self._home.failover.node_lost(self.node_id, epoch)
+
+    def _become(self, change: StatusChange | None) -> None:
+        if change is not None:
+            self._tell(change)
+            self._on_change()
+
+    def _tell(self, change: StatusChange | None) -> None:
+        if change is None:
+            return
+        _log.info("node_status", node=self.node_id, status=change.after.value, why=change.reason)
+        self._sink.post(
+            NodeStatusMessage(
+                node_id=self.node_id,
+                status=change.after.value,
+                reason=change.reason,
+                timestamp=self._home.clock.wall_ms() // 1000,
+            )
+        )

@@ -1,0 +1,107 @@
+"""Where one job may look for a node: the questions to the pools, in their order. It asks nobody itself."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lingua_scheduler.core.affinity import Wish
+from lingua_scheduler.core.model import NodeId, PoolId
+from lingua_scheduler.core.placement import Ask, Exclusion, NodeFacts
+from lingua_scheduler.core.pools import PoolPlan
+from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.flow.job import Job, Stage
+from lingua_scheduler.flow.routing import Routing
+from lingua_scheduler.flow.snapshot import Need, Snapshot
+
+_STILL_BINDING = (None, Exclusion.CAPACITY_EXCEEDED, Exclusion.RESOURCE_THRESHOLD_EXCEEDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """One look around for one job."""
+
+    asks: tuple[Ask, ...]
+    without: frozenset[NodeId]  # nodes that will not do for this job now
+    bound_to: NodeId | None  # the only node that will do
+
+
+class Searches:
+    """Plans searches by what the snapshot shows."""
+
+    def __init__(
+        self, snapshot: Snapshot, routing: Routing, timeouts: TimeoutOptions, pools: PoolPlan
+    ) -> None:
+        self._pools = pools
+        self._snapshot = snapshot
+        self._routing = routing
+        self._timeouts = timeouts
+
+    def plan(self, job: Job, *, offered: NodeId | None, missed: Collection[NodeId]) -> Search:
+        """Word the questions for the next attempt.
+
+        `offered` is known to have a free slot, `missed` had one and could not be reached.
+        """
+        wish = job.session.wish(job)
+        need = Need(job.pairs, job.needs.services)
+        without = frozenset(job.tried | self._out_of_turn(job)).union(missed)
+        if wish is not None and wish.node_id in without:
+            wish = None
+        bound = self._binding(wish, need)
+        named = (wish.node_id if wish else None, offered)
+        asks = tuple(
+            Ask(
+                job_id=job.id,
+                attempt=job.attempt + 1,
+                pool=pool,
+                shelves=shelves,
+                reachable=self._routing.reachable,
+                ttl_ms=round(self._timeouts.reservation_ttl_s(job.brief.cut.duration_ms) * 1000),
+                without=without,
+                prefer=wish.node_id if wish else None,
+                bound=bound is not None,
+                again=job.unheard,
+            )
+            for pool in ([bound.pool] if bound else self._route(job))
+            if (shelves := self._snapshot.shelves(pool, need, named=named))
+        )
+        return Search(asks, without, bound.node_id if bound else None)
+
+    def _binding(self, wish: Wish | None, need: Need) -> NodeFacts | None:
+        """Find the node that nobody else may stand in for, while it can be expected to take the job."""
+        if wish is None or not wish.bound:
+            return None
+        facts = self._snapshot.node(wish.node_id)
+        if facts is None or facts.closed not in _STILL_BINDING or need.refuses(facts) is not None:
+            return None
+        return facts if facts.owner in self._routing.reachable else None
+
+    def _route(self, job: Job) -> tuple[PoolId, ...]:
+        """Order the pools the job may ask: its session's last one first, then by tenant or session."""
+        session = job.session
+        tenant_id = session.opening.tenant_id
+        order = self._pools.route(
+            routing_key=tenant_id or session.id,
+            tenant_id=tenant_id,
+            types=job.needs.services,
+            models=job.needs.models,
+        ).order
+        preferred = session.preferred_pool
+        if preferred is None or preferred not in order:
+            return order
+        return (preferred, *(pool for pool in order if pool != preferred))
+
+    def _out_of_turn(self, job: Job) -> set[NodeId]:
+        """Name nodes that take a session's utterances without gaps only, and would miss some before it."""
+        newest: dict[NodeId, int] = {}
+        for other in job.session.jobs.values():
+            if other.reservation is not None and other is not job and other.stage is not Stage.ENDED:
+                node_id = other.reservation.node_id
+                newest[node_id] = max(newest.get(node_id, -1), other.index)
+        return {
+            node_id
+            for node_id, index in newest.items()
+            if index not in (job.index - 1, job.index)
+            and (facts := self._snapshot.node(node_id)) is not None
+            and facts.sequential
+        }

@@ -7,35 +7,42 @@ import os
 import platform
 import secrets
 import signal
+import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
 
+from lingua_scheduler.admin.probes import Probes
 from lingua_scheduler.aio import Alarms, Tasks
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.config import Config
 from lingua_scheduler.core.model import InstanceId
 from lingua_scheduler.core.placement import NodeFacts
+from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
 from lingua_scheduler.embedded import EmbeddedRedis
+from lingua_scheduler.errors import CorruptValue, StoreError
 from lingua_scheduler.flow.client import ClientDoor
 from lingua_scheduler.flow.delivery import DeliveryOptions
 from lingua_scheduler.flow.dispatch import Dispatch
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.failover import Failover
-from lingua_scheduler.flow.link import LinkHome, NodeDoor
+from lingua_scheduler.flow.link import NodeDoor
+from lingua_scheduler.flow.membership import LinkHome
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
+from lingua_scheduler.flow.search import Searches
 from lingua_scheduler.flow.session import Session, SessionRules, Surroundings
 from lingua_scheduler.flow.sessions import Sessions
 from lingua_scheduler.flow.snapshot import Snapshot, keep_fresh, keep_swept
-from lingua_scheduler.log import get_logger
+from lingua_scheduler.log import configure, get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.node.demo import demo_node
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.jobs import JobStore
 from lingua_scheduler.store.keys import Keys
@@ -45,13 +52,22 @@ from lingua_scheduler.store.sessions import SessionStore
 
 _log = get_logger(__name__)
 
+_WELCOME = """
+Lingua Scheduler is up at {url}
+  speak to it:  ./lingua speak FILE.wav --from en --to pt --url {ws}
+  stop it:      Ctrl-C
+"""
+
 
 class Stores:
     """The three ledgers on one connection; implements `core.ports.Ledgers`."""
 
-    def __init__(self, config: Config, owner: InstanceId) -> None:
-        self.connection = Connection(config.redis)
-        scripts, keys = Scripts(self.connection), Keys(config.redis.key_prefix)
+    def __init__(self, config: Config, owner: InstanceId, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._was_up = False
+        self.connection = Connection(config.redis, on_state=self._state_changed)
+        scripts = Scripts(self.connection, meter=self._measure)
+        keys = Keys(config.redis.key_prefix)
         self.nodes = NodeStore(self.connection, scripts, keys)
         self.jobs = JobStore(scripts, keys, owner, config.lives)
         self.sessions = SessionStore(self.connection, scripts, keys, config.lives, on_closed=self.jobs.forget)
@@ -60,6 +76,18 @@ class Stores:
     def up(self) -> bool:
         """The last call reached Redis."""
         return self.connection.up
+
+    def _measure(self, script: str, seconds: float, failure: StoreError | None) -> None:
+        self._metrics.store_call_total.inc(script, "ok" if failure is None else "err")
+        self._metrics.store_call_seconds.observe(seconds)
+        if isinstance(failure, CorruptValue):
+            self._metrics.store_corrupt_value_total.inc()
+
+    def _state_changed(self, up: bool) -> None:  # noqa: FBT001 the connection's callback
+        if up and self._was_up:
+            self._metrics.store_reconnect_total.inc()
+        self._was_up = self._was_up or up
+        (_log.info if up else _log.warning)("redis_reached" if up else "redis_lost")
 
 
 class Instance:
@@ -82,7 +110,7 @@ class Instance:
             config = msgspec.structs.replace(
                 config, redis=msgspec.structs.replace(config.redis, url=self._redis.url)
             )
-        self.stores = Stores(config, self.id)
+        self.stores = Stores(config, self.id, self.metrics)
         await self.stores.connection.call("PING")
         self._build(config)
         await self.snapshot.refresh(self.stores.nodes)
@@ -96,13 +124,16 @@ class Instance:
         clock, metrics, stores = self.clock, self.metrics, self.stores
         self.alarms = alarms = Alarms(clock)
         self.routing = Routing(self.id)
-        self.snapshot = Snapshot(config.placement)
+        pools = PoolPlan(config.pools)
+        self.snapshot = Snapshot(config.placement, pools.known)
         self.roster = Roster(clock, remember_s=config.results.late_window_ms / 1000)
+        metrics.jobs_open.set_function(lambda: len(self.roster))
         self.dispatch = Dispatch(
             stores,
             self.routing,
             self.snapshot,
-            options=(config.dispatch, config.job_timeout),
+            searches=Searches(self.snapshot, self.routing, config.job_timeout, pools),
+            options=config.dispatch,
             clock=clock,
             metrics=metrics,
         )
@@ -151,7 +182,7 @@ class Instance:
             results=self.results,
             failover=failover,
             rules=NodeRules(config.nodes, config.node_health),
-            placement=config.placement,
+            pools=pools,
             tasks=self._tasks,
         )
         self.node_door = NodeDoor(links)
@@ -161,6 +192,11 @@ class Instance:
             sessions=ClientDoor(self.sessions, rules, clock),
             nodes=self.node_door,
         )
+        self.edge.add_routes(Probes(metrics, self.complaints).routes())
+
+    def complaints(self) -> list[str]:
+        """Say what keeps this instance from serving new work."""
+        return [] if self.stores.up else ["redis cannot be reached"]
 
     def _session_changed(self, session: Session) -> None:
         self.sessions.changed(session)
@@ -175,7 +211,7 @@ class Instance:
 
     def _nodes_changed(self, changed: list[NodeFacts]) -> None:
         for facts in changed:
-            self.dispatch.waiting.capacity(facts, facts.max_jobs)
+            self.dispatch.waiting.capacity(facts, facts.free)
 
     @property
     def url(self) -> str:
@@ -226,9 +262,34 @@ def _run(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def _serve(config: Config) -> int:
+    configure(config.log)
     async with running(config):
         await _told_to_stop()
     return 0
+
+
+async def _up(config: Config) -> int:
+    configure(config.log)
+    async with running(_for_one_machine(config)) as instance:
+        node = demo_node(instance.url.replace("http", "ws", 1))
+        serving = asyncio.create_task(node.run(), name="demo node")
+        await node.registered.wait()
+        sys.stdout.write(_WELCOME.format(url=instance.url, ws=instance.url.replace("http", "ws", 1)))
+        sys.stdout.flush()
+        await _told_to_stop()
+        await node.drain()
+        await serving
+    return 0
+
+
+def _for_one_machine(config: Config) -> Config:
+    """Accept a node without a GPU, however busy the machine is that it shares with everything else."""
+    replace = msgspec.structs.replace
+    return replace(
+        config,
+        node_health=replace(config.node_health, require_gpu=False),
+        nodes=replace(config.nodes, resource_threshold=100, memory_threshold=100),
+    )
 
 
 async def _told_to_stop() -> None:

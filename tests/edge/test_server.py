@@ -124,7 +124,7 @@ async def test_stop_does_not_wait_for_the_deaf(start):
 async def test_a_taken_port_is_one_clear_line(world):
     host, port = world.edge.address
     other = World(host=host, port=port)
-    with pytest.raises(ConfigError, match=rf"^edge.port: cannot listen on {host}:{port}: "):
+    with pytest.raises(ConfigError, match=rf"^server.port: cannot listen on {host}:{port}: "):
         await other.edge.start()
     with pytest.raises(RuntimeError):
         _ = other.edge.address
@@ -140,7 +140,7 @@ async def test_two_edges_may_share_a_port(start):
     "entry", ["null", "good.example", "https://good.example/page", "ftp://x", "https://"]
 )
 def test_an_origin_that_is_none_is_refused_at_the_start(entry):
-    with pytest.raises(ConfigError, match=r"^edge.allowed_origins: "):
+    with pytest.raises(ConfigError, match=r"^server.allowed_origins: "):
         World(allowed_origins=("https://fine.example/", entry))
 
 
@@ -148,7 +148,7 @@ async def test_a_certificate_that_cannot_be_read_is_one_clear_line(tmp_path):
     broken = tmp_path / "broken.pem"
     broken.write_text("nothing")
     for file in (broken, tmp_path / "absent.pem"):
-        with pytest.raises(ConfigError, match=r"^edge.tls_certificate_file: cannot be used"):
+        with pytest.raises(ConfigError, match=r"^server.tls_certificate_file: cannot be used"):
             await World(tls_certificate_file=str(file)).edge.start()
 
 

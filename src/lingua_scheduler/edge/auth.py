@@ -41,7 +41,7 @@ class OriginPolicy:
                 self._allowed.add(origin)
             elif entry != ANY_ORIGIN:
                 raise ConfigError(
-                    "edge.allowed_origins: every entry must look like https://host or https://host:port"
+                    "server.allowed_origins: every entry must look like https://host or https://host:port"
                 )
 
     def permits(self, origins: Sequence[str], host: str) -> bool:

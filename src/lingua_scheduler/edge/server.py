@@ -183,7 +183,7 @@ class Edge:
         except OSError as error:
             await self._runner.cleanup()
             raise ConfigError(
-                f"edge.port: cannot listen on {options.host}:{options.port}: {error.strerror}"
+                f"server.port: cannot listen on {options.host}:{options.port}: {error.strerror}"
             ) from error
         self._address = host, port = self._listener.sockets[0].getsockname()[:2]
         _log.info("edge_listening", host=host, port=port)
@@ -231,7 +231,7 @@ class Edge:
         try:
             context.load_cert_chain(options.tls_certificate_file, options.tls_private_file or None)
         except OSError as error:
-            raise ConfigError(f"edge.tls_certificate_file: cannot be used: {error.strerror}") from error
+            raise ConfigError(f"server.tls_certificate_file: cannot be used: {error.strerror}") from error
         return context
 
     @web.middleware

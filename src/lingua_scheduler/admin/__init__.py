@@ -1,0 +1,1 @@
+"""What operators ask over HTTP: read models in, nothing decided here."""

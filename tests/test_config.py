@@ -287,3 +287,14 @@ def test_no_option_record_is_left_out_of_the_tree() -> None:
     }
     assert option_records
     assert option_records <= known
+
+
+def test_lists_of_tables_are_checked_and_shown(tmp_path: Path) -> None:
+    file = tmp_path / "lingua.toml"
+    file.write_text('[[pools.by_capability]]\npool_id = 2\nname = "core"\nrequired_services = ["a"]\n')
+    loaded = load(file, environ={})
+    assert loaded.config.pools.by_capability[0].required_services == ("a",)
+    assert 'by_capability = [{pool_id = 2, name = "core", required_services = ["a"]}]' in shown(loaded)
+    file.write_text('[[pools.by_capability]]\npool_id = "x"\n')
+    with pytest.raises(ConfigError, match=r"pools\.by_capability\[0\]\.pool_id"):
+        load(file, environ={})

@@ -6,6 +6,9 @@ import io
 import json
 import logging
 import os
+import subprocess
+import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -281,6 +284,20 @@ def test_a_terminal_that_somebody_made_non_blocking_loses_nothing(pipe) -> None:
         received += len(os.read(reader, 65_536))
     assert writer.flush(5.0)
     assert writer.dropped == 0
+
+
+def test_a_process_whose_log_nobody_reads_works_on_and_ends() -> None:
+    program = """
+        from lingua_scheduler.log import LogOptions, configure, dropped_lines, get_logger
+        configure(LogOptions(format="json"))
+        for number in range(30_000):
+            get_logger("m").info("busy", number=number)
+        print(dropped_lines() > 0)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(program)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout.read() == b"True\n"
+        assert process.wait(timeout=30) == 0
 
 
 def test_dropped_lines_are_known_to_the_metrics(lines: Lines, pipe) -> None:

@@ -18,6 +18,8 @@ from lingua_scheduler.app import Instance, running
 from lingua_scheduler.clock import VirtualClock
 from lingua_scheduler.config import Config
 from lingua_scheduler.store.connection import StoreOptions
+from lingua_scheduler.store.keys import Keys
+from support import wait_until
 
 PATIENCE_S = 5.0
 NOISE = 0xFF  # bytes of this do not parse as Opus framing: 60 of them count as 20 ms
@@ -71,20 +73,18 @@ class Wire:
 
         def found() -> dict[str, Any] | None:
             for message in self.inbox:
-                if message["type"] == message_type and all(
-                    message.get(name) == value for name, value in fields.items()
-                ):
-                    if matching is None or matching(message):
-                        return message
+                fits = all(message.get(name) == value for name, value in fields.items())
+                if message["type"] == message_type and fits and (matching is None or matching(message)):
+                    return message
             return None
 
         async with self._arrived:
             try:
                 async with asyncio.timeout(PATIENCE_S):
                     while (message := found()) is None:
-                        assert not (self._reader.done() or self.socket.closed), (
-                            f"closed ({self.socket.close_code}) before {message_type} {fields}; got {self.inbox}"
-                        )
+                        ended = self._reader.done() or self.socket.closed
+                        code = self.socket.close_code
+                        assert not ended, f"closed ({code}) before {message_type} {fields}; got {self.inbox}"
                         await self._arrived.wait()
             except TimeoutError:
                 raise AssertionError(f"no {message_type} {fields}; got {self.inbox}") from None
@@ -179,6 +179,12 @@ class FakeNode(Wire):
 
     async def register(self, *languages: str, **fields: Any) -> FakeNode:
         """Register with all core services ready, for zh and en unless named otherwise."""
+        await self.ask_to_register(*languages, **fields)
+        self.id = (await self.expect("node_register_ack"))["node_id"]
+        return self
+
+    async def ask_to_register(self, *languages: str, **fields: Any) -> None:
+        """Send a registration without waiting for the answer; None removes a member."""
         spoken = list(languages or ("zh", "en"))
         self._languages = {
             "asr_languages": spoken,
@@ -199,9 +205,10 @@ class FakeNode(Wire):
             "language_capabilities": self._languages,
             "features": ["exact_flags", "any_order"],
         }
-        await self.send("node_register", **{**message, **fields})
-        self.id = (await self.expect("node_register_ack"))["node_id"]
-        return self
+        members = {**message, **fields}
+        await self.send(
+            "node_register", **{name: value for name, value in members.items() if value is not None}
+        )
 
     async def beat(self, *, usage: dict[str, Any] | None = None, **fields: Any) -> None:
         """Send a healthy heartbeat; members override."""
@@ -221,7 +228,9 @@ class FakeNode(Wire):
         job["audio"] = base64.b64decode(job["audio"])
         return job
 
-    async def answer(self, job: dict[str, Any], asr: str = "你好", translated: str = "hello", **fields: Any) -> None:
+    async def answer(
+        self, job: dict[str, Any], asr: str = "你好", translated: str = "hello", **fields: Any
+    ) -> None:
         """Return a successful result for a job; members override or are added, None removes one."""
         message: dict[str, Any] = {
             "job_id": job["job_id"],
@@ -236,6 +245,11 @@ class FakeNode(Wire):
         }
         message.update(fields)
         await self.send("job_result", **{name: value for name, value in message.items() if value is not None})
+
+    async def sync(self) -> None:
+        """Return once the server has handled everything sent before."""
+        await self.send_raw("?")
+        await self.expect("error", code="INVALID_MESSAGE")
 
     async def fail(self, job: dict[str, Any], code: str, message: str = "no", **details: Any) -> None:
         """Return a failed result for a job."""
@@ -269,7 +283,11 @@ class World:
 
     async def stranger(self) -> FakeNode:
         """Connect a node that has not registered yet."""
-        return FakeNode(await self._http.ws_connect(f"{self.instance.url}/ws/node", max_msg_size=0))
+        return FakeNode(await self.node_socket())
+
+    async def node_socket(self) -> aiohttp.ClientWebSocketResponse:
+        """Open a bare connection for a node."""
+        return await self._http.ws_connect(f"{self.instance.url}/ws/node", max_msg_size=0)
 
     async def node(self, *languages: str, **fields: Any) -> FakeNode:
         """Connect a node that is ready for jobs."""
@@ -277,6 +295,72 @@ class World:
         await node.beat()
         await node.expect("node_status", status="ready")
         return node
+
+    async def taken(self, *nodes: FakeNode, **fields: Any) -> tuple[FakeNode, dict[str, Any]]:
+        """Wait for an assignment to any of these nodes; give the node and its job."""
+        await wait_until(
+            lambda: any(node.seen("job_assign", **fields) for node in nodes),
+            description=f"job_assign {fields}",
+        )
+        node = next(node for node in nodes if node.seen("job_assign", **fields))
+        return node, await node.job(**fields)
+
+    @property
+    def keys(self) -> Keys:
+        """The keys of this instance's Redis."""
+        return Keys(self.instance.config.redis.key_prefix)
+
+    async def redis(self, *command: Any) -> Any:
+        """Run one command on the instance's Redis."""
+        return await self.instance.stores.connection.call(*command)
+
+    def counted(self, name: str, **labels: str) -> float:
+        """Read a counter."""
+        return self.instance.metrics.registry.get_sample_value(f"scheduler_{name}", labels) or 0.0
+
+    async def written(self, *nodes: FakeNode) -> None:
+        """Return once everything these nodes sent is handled and written."""
+        for node in nodes:
+            await node.sync()
+        links = list(self.instance.node_door._links)
+        await wait_until(
+            lambda: all(link._writing is None for link in links), description="nodes are written"
+        )
+
+    async def reserved(self) -> list[str]:
+        """List the slots that are held in Redis now."""
+        redis, keys = self.instance.stores.connection, Keys(self.instance.config.redis.key_prefix)
+        pools = self.instance.snapshot.pools
+        held = [await redis.call("ZRANGE", keys.reserved(pool), 0, -1) for pool in pools]
+        return [member.decode() for members in held for member in members]
+
+    async def settled(self, *peers: Speaker | FakeNode) -> None:
+        """Return once what these peers sent is handled, written to Redis, and what followed was received."""
+        instance = self.instance
+
+        def quiet() -> bool:
+            placing = len(instance.dispatch._lanes) - len(instance.dispatch.waiting)
+            return not (len(instance.endings._tasks) or len(instance.results._tasks) or placing)
+
+        for peer in peers:
+            await peer.sync()
+        await wait_until(quiet, description="nothing is being placed or written")
+        for peer in peers:
+            await peer.sync()
+
+    async def live(self, seconds: float, *nodes: FakeNode) -> None:
+        """Let much time pass while these nodes keep beating."""
+        while seconds > 0:
+            self.clock.advance(min(seconds, 10))
+            seconds -= 10
+            for node in nodes:
+                await node.beat()
+                await node.sync()
+            links = self.instance.routing._links.values()
+            await wait_until(
+                lambda links=links: all(link._writing is None for link in links),
+                description="beats are written",
+            )
 
     async def pass_time(self, seconds: float, *watching: Speaker) -> None:
         """Move the clock once the server has handled what the watching clients sent."""
@@ -289,5 +373,9 @@ class World:
 async def world(store: StoreOptions, **tables: dict[str, Any]) -> AsyncIterator[World]:
     """Run an instance on virtual time for as long as the block lasts."""
     clock = VirtualClock()
-    async with running(configured(store, **tables), clock=clock) as instance, aiohttp.ClientSession() as http:
+    unlimited = aiohttp.TCPConnector(limit=0)
+    async with (
+        running(configured(store, **tables), clock=clock) as instance,
+        aiohttp.ClientSession(connector=unlimited) as http,
+    ):
         yield World(instance, clock, http)

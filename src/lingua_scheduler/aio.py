@@ -51,30 +51,40 @@ class Tasks:
 class Alarm:
     """One entry of the heap; `cancel` makes it do nothing."""
 
-    __slots__ = ("callback", "when")
+    __slots__ = ("_on_cancel", "callback", "when")
 
-    def __init__(self, when: float, callback: Callable[[], None]) -> None:
+    def __init__(self, when: float, callback: Callable[[], None], on_cancel: Callable[[], None]) -> None:
         self.when = when
         self.callback: Callable[[], None] | None = callback
+        self._on_cancel = on_cancel
 
     def cancel(self) -> None:
         """Call it off; harmless when it has run."""
-        self.callback = None
+        if self.callback is not None:
+            self.callback = None
+            self._on_cancel()
+
+
+_FEW_ALARMS = 64  # a heap of this size is not worth tidying up
 
 
 class Alarms:
-    """Every deadline of an instance in one heap, behind one timer of the loop."""
+    """Every deadline of an instance in one heap, behind one timer of the loop.
+
+    Cancelled entries leave when they come to the top, or all together once they outnumber the others.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._order = itertools.count()
         self._heap: list[tuple[float, int, Alarm]] = []
+        self._cancelled = 0  # entries of the heap that will not ring
         self._timer: Handle | None = None
         self._timer_at = float("inf")
 
     def set(self, when: float, callback: Callable[[], None]) -> Alarm:
         """Run `callback` once the clock has reached `when`."""
-        alarm = Alarm(when, callback)
+        alarm = Alarm(when, callback, self._one_cancelled)
         heapq.heappush(self._heap, (when, next(self._order), alarm))
         if when < self._timer_at:
             self._arm()
@@ -82,7 +92,19 @@ class Alarms:
 
     def __len__(self) -> int:
         """Count the alarms that would still ring."""
-        return sum(1 for _, _, alarm in self._heap if alarm.callback is not None)
+        return len(self._heap) - self._cancelled
+
+    @property
+    def size(self) -> int:
+        """Count the entries of the heap, cancelled ones too."""
+        return len(self._heap)
+
+    def _one_cancelled(self) -> None:
+        self._cancelled += 1
+        if len(self._heap) > _FEW_ALARMS and self._cancelled * 2 > len(self._heap):
+            self._heap = [entry for entry in self._heap if entry[2].callback is not None]
+            heapq.heapify(self._heap)
+            self._cancelled = 0
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -90,6 +112,7 @@ class Alarms:
             self._timer, self._timer_at = None, float("inf")
         while self._heap and self._heap[0][2].callback is None:
             heapq.heappop(self._heap)
+            self._cancelled -= 1
         if self._heap:
             self._timer_at = self._heap[0][0]
             self._timer = self._clock.call_at(self._timer_at, self._ring)
@@ -101,6 +124,7 @@ class Alarms:
             _, _, alarm = heapq.heappop(self._heap)
             callback, alarm.callback = alarm.callback, None
             if callback is None:
+                self._cancelled -= 1
                 continue
             try:
                 callback()

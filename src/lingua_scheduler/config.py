@@ -24,6 +24,7 @@ from lingua_scheduler.core.affinity import AffinityOptions
 from lingua_scheduler.core.groups import GroupOptions
 from lingua_scheduler.core.lifecycle import NodeHealthOptions
 from lingua_scheduler.core.ordering import OrderingOptions
+from lingua_scheduler.core.pools import PoolsOptions
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
 from lingua_scheduler.edge.server import EdgeOptions
@@ -72,6 +73,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     partials: PartialOptions = PartialOptions()
     groups: GroupOptions = GroupOptions()
     affinity: AffinityOptions = AffinityOptions()
+    pools: PoolsOptions = PoolsOptions()
     placement: PlacementOptions = PlacementOptions()
     dispatch: DispatchOptions = DispatchOptions()
     job_timeout: TimeoutOptions = TimeoutOptions()

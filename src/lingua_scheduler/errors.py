@@ -12,9 +12,15 @@
     │   └── RateExceeded        more than a named limit allows
     ├── NodeRefused             a registration that cannot be accepted (code says why)
     ├── IllegalTransition       a state machine was asked for a step it does not have
-    └── StoreError              Redis could not do what was asked
-        ├── DependencyDown      Redis cannot be reached; the outcome is unknown
-        └── CorruptValue        a stored value is not of this version or type
+    ├── StoreError              Redis could not do what was asked
+    │   ├── DependencyDown      Redis cannot be reached; the outcome is unknown
+    │   └── CorruptValue        a stored value is not of this version or type
+    ├── ServerUnreachable       the client could not connect (client/errors.py, as the next three)
+    ├── SessionRefused          the server does not open the session
+    ├── ConnectionLost          the connection ended under the client
+    ├── UnreadableAudio         a file is not audio that can be read
+    ├── JobFailed               a handler cannot do its job (node/job.py)
+    └── NodeGaveUp              the scheduler does not want the node (node/uplink.py)
 """
 
 from __future__ import annotations

@@ -16,4 +16,8 @@ async def test_an_utterance_goes_in_and_a_translation_comes_out(store_options):
         assert job["audio"] == b"\xff" * 600
         await node.answer(job, "你好", "hello", tts_audio="AAA=", tts_format="pcm16")
         result = await speaker.expect("translation_result", utterance_index=0)
-        assert (result["text_asr"], result["text_translated"], result["tts_audio"]) == ("你好", "hello", "AAA=")
+        assert (result["text_asr"], result["text_translated"], result["tts_audio"]) == (
+            "你好",
+            "hello",
+            "AAA=",
+        )

@@ -48,7 +48,7 @@ def test_a_cancelled_alarm_stays_silent_also_when_cancelled_twice_or_too_late(cl
 
 def test_an_alarm_may_cancel_another_one_of_the_same_moment(clock, alarms):
     rung = []
-    alarms.set(1, lambda: victim.cancel())
+    alarms.set(1, lambda: victim.cancel())  # noqa: PLW0108 bound later
     victim = alarms.set(1, lambda: rung.append("victim"))
     alarms.set(1, lambda: rung.append("last"))
     clock.advance(1)

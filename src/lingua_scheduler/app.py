@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from lingua_scheduler.admin.pools import Pools
 from lingua_scheduler.admin.probes import Probes
 from lingua_scheduler.aio import Alarms, Tasks
 from lingua_scheduler.clock import Clock, SystemClock
@@ -39,6 +40,7 @@ from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.search import Searches
 from lingua_scheduler.flow.session import Session, SessionRules, Surroundings
 from lingua_scheduler.flow.sessions import Sessions
+from lingua_scheduler.flow.simulation import Simulation
 from lingua_scheduler.flow.snapshot import Snapshot, keep_fresh, keep_swept
 from lingua_scheduler.log import configure, get_logger
 from lingua_scheduler.metrics import Metrics
@@ -147,7 +149,7 @@ class Instance:
         failover = Failover(
             self.dispatch,
             self.endings,
-            tables=(self.roster, self.routing),
+            tables=(self.roster, self.routing, self.snapshot),
             time=(clock, alarms),
             options=config.job_timeout,
             metrics=metrics,
@@ -193,6 +195,8 @@ class Instance:
             nodes=self.node_door,
         )
         self.edge.add_routes(Probes(metrics, self.complaints).routes())
+        simulation = Simulation(stores.nodes, self.snapshot, pools, self.routing)
+        self.edge.add_routes(Pools(config.pools, pools, self.snapshot, simulation).routes())
 
     def complaints(self) -> list[str]:
         """Say what keeps this instance from serving new work."""

@@ -58,6 +58,12 @@ def _parser() -> argparse.ArgumentParser:
     _add_server_flags(add("serve", _serve, "Run one instance; without a Redis URL, with an embedded Redis."))
     _add_speak_flags(add("speak", _speak, "Stream a WAV file in real time and print what comes back."))
     _add_node_flags(add("node", _node, "Run a node that answers by fixed rules."))
+    bench = add("bench", _bench, "Measure what a part costs, on real parts, and print a table.")
+    bench.add_argument("what", choices=("placement",), help="placement: microseconds inside Redis")
+    bench.add_argument(
+        "--rounds", type=int, default=3000, metavar="N", help="calls per figure (default 3000)"
+    )
+    bench.add_argument("--nodes", type=int, default=10_000, metavar="N", help="most nodes (default 10000)")
     test = add("test", _test, "Check formatting, lint, types and imports of a checkout, then run its tests.")
     test.add_argument("pytest", nargs=argparse.REMAINDER, metavar="-- ...", help="arguments for pytest")
     show = add("config", _config, "Show the effective configuration, or an example of all options.")
@@ -158,6 +164,18 @@ def _node(given: argparse.Namespace) -> int:
 
     languages = tuple(filter(None, given.languages.split(",")))
     return run_node(NodeRequest(given.url, given.node_id, languages, given.capacity))
+
+
+def _bench(given: argparse.Namespace) -> int:
+    import asyncio  # noqa: PLC0415
+
+    from lingua_scheduler.bench.placement import measure  # noqa: PLC0415
+
+    report = asyncio.run(measure(rounds=given.rounds, most_nodes=given.nodes))
+    print("\n".join(report.lines()))
+    missed = report.missed()
+    print("\n".join(f"missed: {goal}" for goal in missed) or "all goals met")
+    return _FAILED if missed else 0
 
 
 def _config(given: argparse.Namespace) -> int:

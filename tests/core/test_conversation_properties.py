@@ -2,6 +2,7 @@
 
 Whatever the interleaving of frames, silence, placements, answers, duplicates, deaths, time-outs and the end.
 """
+# ruff: noqa: D102  (rules and invariants are named as sentences)
 
 from __future__ import annotations
 
@@ -47,6 +48,8 @@ any_number = st.integers(0, 10**6)
 
 @dataclass(eq=False)
 class Job:
+    """An utterance as its owner follows it from node to node."""
+
     cut: Cut
     until: float  # when the owner loses patience: with the search for a node, or with the node
     node: NodeId | None = None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lingua_scheduler.store.keys import Keys
 from world import FakeNode, Speaker, World, world
 
 HINTS = {
@@ -177,3 +178,29 @@ async def test_any_other_code_of_a_node_stays_between_the_machines(store_options
         assert "hint" not in told
         await speaker.expect("missing_result")
         assert "secret" not in str(speaker.inbox)
+
+
+async def state(house: World, speaker: Speaker, job: dict[str, Any]) -> str:
+    """Read the state of a job's record in Redis."""
+    redis, keys = house.instance.stores.connection, Keys(house.instance.config.redis.key_prefix)
+    return (await redis.call("HGET", keys.job(speaker.id, job["job_id"]), "state")).decode()
+
+
+@pytest.mark.parametrize("sign", ["job_started", "asr_partial"])
+async def test_the_record_of_a_job_follows_what_its_node_says(store_options, sign):
+    async with world(store_options) as house:
+        node, speaker = await house.node(), await house.session()
+        await speaker.say()
+        job = await node.job()
+        assert await state(house, speaker, job) == "DISPATCHED"
+        await step(node, "job_ack", job)
+        await house.settled(node)
+        assert await state(house, speaker, job) == "ACCEPTED"
+        extra = {"utterance_index": 0, "text": "你", "is_final": False} if sign == "asr_partial" else {}
+        for _ in range(3):
+            await step(node, sign, job, **extra)
+        await house.settled(node)
+        assert await state(house, speaker, job) == "RUNNING"
+        await node.answer(job)
+        await house.settled(node)
+        assert await state(house, speaker, job) == "RELEASED"

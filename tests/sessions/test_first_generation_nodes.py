@@ -164,8 +164,10 @@ async def unnumbered(house: World) -> FakeNode:
 
 @pytest.mark.parametrize("acknowledged", [True, False])
 async def test_pieces_that_were_merged_into_the_last_one_end_with_it(store_options, acknowledged):
-    """The whole turn is answered under its last job; its other jobs get nothing, or an empty word in
-    which the attempt number and the trace are the last job's."""
+    """The whole turn is answered under its last job; the others get nothing, or an empty word.
+
+    In that word the attempt number and the trace are the last job's.
+    """
     async with world(store_options, **OPTIONS) as house:
         nodes = [await unnumbered(house), await unnumbered(house)]
         speaker = await house.session()
@@ -239,3 +241,29 @@ async def test_a_job_is_taken_to_another_node_and_never_to_one_that_had_its_inde
 
         assert result["text_translated"] == "[good morning]"
         assert len(second.memory.jobs) == 1
+
+
+async def test_a_job_that_moves_passes_over_nodes_that_have_gone_on_without_it(store_options):
+    """Such a node leaves an index untranslated when it has worked on a later one of the session."""
+    async with world(store_options, **OPTIONS) as house:
+        nodes = [await FirstGenerationNode.join(house), await FirstGenerationNode.join(house)]
+        for node in nodes:
+            node.pace.clear()
+        speaker = await house.session()
+        await say(speaker, "good morning")
+        await wait_until(lambda: any(node.memory.jobs for node in nodes), description="somebody works")
+        (first,) = [node for node in nodes if node.memory.jobs]
+        (second,) = [node for node in nodes if node is not first]
+        second.pace.set()
+        await say(speaker, "good night")
+        await speaker.expect("ui_event", event="NMT_DONE", utterance_index=1)
+        assert second.memory.jobs
+        first.reset()
+        await speaker.expect("ui_event", error_code="NO_AVAILABLE_NODE", utterance_index=0)
+
+        third = await FirstGenerationNode.join(house)
+
+        await results(speaker, 2)
+        assert translations(speaker) == ["[good morning]", "[good night]"]
+        assert len(third.memory.jobs) == 1
+        assert second.memory.out_of_order == []

@@ -1,4 +1,4 @@
-"""Acceptance cases 90 to 96: utterances that belong together share a group, and nodes are told its context."""
+"""Acceptance cases 90 to 96: utterances that belong together share a group; nodes are told its context."""
 
 from __future__ import annotations
 

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.clock import VirtualClock
+from lingua_scheduler.flow.snapshot import Snapshot
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.connection import Connection
 from support import wait_until
 from world import FakeNode, Speaker, World, world
 
-BREATHING = (VirtualClock, Metrics, Connection)  # what is under way at this very moment, and label values
+BREATHING = (VirtualClock, Metrics, Connection, Snapshot)  # theirs depends on the moment, not on the past
 ROUND_S = 30
 STEPS = 4
 ROUNDS_PER_HOUR = 3600 // ROUND_S
@@ -92,6 +93,7 @@ class Worker:
         self.seen: Counter[str] = Counter()
 
     async def run(self) -> None:
+        """Work until cancelled."""
         while True:
             async with self.node._arrived:
                 await self.node._arrived.wait_for(lambda: bool(self.node.seen("job_assign")))
@@ -99,6 +101,7 @@ class Worker:
             await self.answer(job, job["utterance_index"] % 12)
 
     async def answer(self, job: dict[str, Any], habit: int) -> None:
+        """Answer one job as its index commands."""
         node, first = self.node, job["attempt_id"] == 1
         names = {name: job[name] for name in ("job_id", "session_id", "trace_id")}
         if habit == 1:

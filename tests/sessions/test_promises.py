@@ -2,6 +2,7 @@
 
 Hypothesis writes the script; the sockets and Redis are real, time is moved by the script.
 """
+# ruff: noqa: D102  (the steps of a script are named as sentences)
 
 from __future__ import annotations
 
@@ -181,7 +182,9 @@ async def wait_for_the_end(scene: Scene) -> None:
 
 async def close(scene: Scene) -> None:
     """The client says goodbye; the acknowledgement is the last it hears."""
+    session = scene.house.instance.sessions.get(scene.speaker.id)
     await scene.speaker.send("session_close", session_id=scene.speaker.id, reason="done")
+    await wait_until(lambda: session.closing, description="the session closes")
     await scene.house.settled(*scene.nodes)
     scene.house.clock.advance(3)
     await wait_until(lambda: scene.speaker.seen("session_close_ack"), description="the close is acknowledged")

@@ -321,3 +321,24 @@ async def test_nodes_without_a_line_are_taken_off_the_shelf(ledgers):
     await ledgers.call("ZADD", ledgers.keys.shelf(POOL, SHELF), "0", "ghost")
     assert (await ledgers.nodes.reserve(ask())).node_id == "n1"
     await audit(ledgers)
+
+
+# Looking without taking
+
+
+async def test_peeking_names_the_node_that_would_be_taken_and_takes_nothing(ledgers):
+    await ledgers.register(facts("busy", running_jobs=2))
+    await ledgers.register(facts("idle"))
+    await ledgers.end_lease("idle")
+    await ledgers.register(facts("free"))
+    before = await ledgers.call("DUMP", ledgers.keys.shelf(POOL, SHELF))
+    assert (await ledgers.nodes.peek(ask())).node_id == "free"
+    assert await ledgers.call("DUMP", ledgers.keys.shelf(POOL, SHELF)) == before
+    assert await ledgers.call("EXISTS", ledgers.keys.reserved(POOL)) == 0
+    assert (await ledgers.nodes.reserve(ask())).node_id == "free"
+
+
+async def test_peeking_into_a_pool_that_is_full_finds_nobody(ledgers):
+    await ledgers.register(facts("n1", max_jobs=1))
+    await ledgers.nodes.reserve(ask())
+    assert await ledgers.nodes.peek(ask("job-2")) is None

@@ -186,6 +186,15 @@ def test_a_heartbeat_tells_absent_from_empty():
     assert empty.installed_services == ()
 
 
+@pytest.mark.parametrize("percent", [-1, 0, 100, 130.5])
+def test_a_probe_may_report_what_is_no_percentage(percent):
+    """Such a node is unhealthy; its heartbeat is still a message."""
+    usage = f'{{"cpu_percent":1,"mem_percent":2,"running_jobs":0,"gpu_percent":{percent}}}'
+    beat = codec.decode_node(f'{{"type":"node_heartbeat","node_id":"n","resource_usage":{usage}}}')
+    assert isinstance(beat, node.NodeHeartbeat)
+    assert beat.resource_usage.gpu_percent == percent
+
+
 def job_result(**more: Any) -> node.JobResult:
     return node.JobResult(
         job_id="j",

@@ -50,6 +50,7 @@ class NodeFacts:
     closed: Exclusion | None = None
     private: bool = False  # serves only sessions paired with it
     sequential: bool = False  # takes a session's utterances only one after the other, without gaps
+    acknowledges: bool = False  # says at once that it has taken a job
     about: dict[str, Any] = field(default_factory=dict)  # for people: hardware, usage, versions
 
     @property

@@ -58,6 +58,10 @@ class NodeLedger(Protocol):
         """Choose the least loaded node of the shelves and take one of its slots, atomically."""
         ...
 
+    async def peek(self, ask: Ask) -> Reservation | None:
+        """Tell what `reserve` would answer now; nothing is taken."""
+        ...
+
     async def release(self, reservation: Reservation) -> bool:
         """Give the slot back; False when it was not held any more."""
         ...

@@ -151,7 +151,11 @@ class Dispatch:
         search = self._searches.plan(job, offered=offered, missed=missed)
         for ask in search.asks:
             job.unheard = True
-            reservation = await self._nodes.reserve(ask)
+            try:
+                reservation = await self._nodes.reserve(ask)
+            except DependencyDown:
+                self._metrics.reserve_attempt_total.inc("error")
+                raise
             job.unheard = False
             if reservation is not None:
                 self._metrics.reserve_attempt_total.inc("success")

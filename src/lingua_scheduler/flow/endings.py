@@ -184,7 +184,7 @@ class Endings:
     def _ended(self, job: Job) -> None:
         job.stage = Stage.ENDED
         job.disarm()
-        job.forget_audio()
+        job.forget_work()
         job.session.jobs.pop(job.id, None)
         self._roster.ended(job)
         self._waiting.leave(job)

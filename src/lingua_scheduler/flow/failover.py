@@ -5,6 +5,8 @@ A node that had a job is never asked again for the same job.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from lingua_scheduler.aio import Alarms
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.hints import NODE_FAILURE_CODES
@@ -17,6 +19,7 @@ from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
+from lingua_scheduler.flow.snapshot import Snapshot
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.session import UiEventKind
@@ -32,14 +35,14 @@ class Failover:
         dispatch: Dispatch,
         endings: Endings,
         *,
-        tables: tuple[Roster, Routing],
+        tables: tuple[Roster, Routing, Snapshot],
         time: tuple[Clock, Alarms],
         options: TimeoutOptions,
         metrics: Metrics,
     ) -> None:
         self._dispatch = dispatch
         self._endings = endings
-        self._roster, self._routing = tables
+        self._roster, self._routing, self._snapshot = tables
         self._clock, self._alarms = time
         self._options = options
         self._metrics = metrics
@@ -72,7 +75,7 @@ class Failover:
             job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
         job.reservation = None
         job.failovers += 1
-        job.accepted = False
+        job.accepted = job.running = False
         job.stage = Stage.WAITING
         self._endings.release(reservation)
         job.pending_until = self._clock.now() + self._options.pending_s
@@ -80,8 +83,7 @@ class Failover:
         self._dispatch.submit(job)
 
     def _await_node(self, job: Job) -> None:
-        job.disarm()
-        job.alarm = self._alarms.set(job.pending_until, lambda: self._pending_over(job))
+        self._watch(job, job.pending_until, lambda: self._pending_over(job))
 
     def _pending_over(self, job: Job) -> None:
         if job.stage is not Stage.WAITING:
@@ -101,17 +103,40 @@ class Failover:
             job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
 
     def dispatched(self, job: Job) -> None:
-        """Start the clock of an attempt."""
-        job.disarm()
-        limit_s = self._options.job_timeout_s(job.brief.cut.duration_ms)
-        job.alarm = self._alarms.set(self._clock.now() + limit_s, lambda: self._timed_out(job))
+        """Start the clock of an attempt: first for the acknowledgement, if its node promised one."""
+        if job.reservation is None:
+            return
+        node_id, now = job.reservation.node_id, self._clock.now()
+        facts = self._snapshot.node(node_id)
+        ack_s = self._options.ack_timeout_s(acknowledges=facts is not None and facts.acknowledges)
+        if ack_s is None:
+            self._await_result(job, since=now)
+        else:
+            self._watch(job, now + ack_s, lambda: self._ack_over(job, since=now))
+        for other in job.session.jobs.values():
+            if other.index < job.index:
+                other.overtaken_on.add(node_id)
         job.session.delivery.event(job, UiEventKind.DISPATCHED)
 
-    def _timed_out(self, job: Job) -> None:
+    def _await_result(self, job: Job, *, since: float) -> None:
+        limit_s = self._options.job_timeout_s(job.brief.cut.duration_ms)
+        self._watch(job, since + limit_s, lambda: self._timed_out(job, why="timeout", code="JOB_TIMEOUT"))
+
+    def _ack_over(self, job: Job, *, since: float) -> None:
+        if job.accepted:
+            self._await_result(job, since=since)
+        else:
+            self._timed_out(job, why="no_ack", code="NODE_UNAVAILABLE")
+
+    def _watch(self, job: Job, when: float, callback: Callable[[], None]) -> None:
+        job.disarm()
+        job.alarm = self._alarms.set(when, callback)
+
+    def _timed_out(self, job: Job, *, why: str, code: str) -> None:
         if job.stage is not Stage.OUT or job.reservation is None:
             return
         self._metrics.ack_timeout_total.inc()
         self._routing.cancel(
             job.reservation, job_id=job.id, trace_id=job.brief.trace_id, reason="job_timeout"
         )
-        self.retry(job, why="timeout", code="JOB_TIMEOUT")
+        self.retry(job, why=why, code=code)

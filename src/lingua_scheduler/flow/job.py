@@ -113,10 +113,12 @@ class Job:
     failovers: int = 0
     stored: bool = False
     unheard: bool = False  # a reservation was asked for and its answer never came
-    accepted: bool = False
+    accepted: bool = False  # the node of the current attempt has acknowledged it
+    running: bool = False  # and works on it
     told_waiting: str = ""  # the code the client was last told while the job waited
     reservation: Reservation | None = None
     tried: set[NodeId] = field(default_factory=set)
+    overtaken_on: set[NodeId] = field(default_factory=set)  # nodes that got a later utterance first
     dispatched_wall_ms: int | None = None
     alarm: Alarm | None = None
     stale_result: JobResult | None = None  # of an attempt that was given up; used when no other comes
@@ -157,8 +159,9 @@ class Job:
             }
         )
 
-    def forget_audio(self) -> None:
-        """Let the audio go; no attempt will need it any more."""
+    def forget_work(self) -> None:
+        """Let go of what only another attempt would need."""
+        self.overtaken_on.clear()
         self.brief = replace(self.brief, cut=replace(self.brief.cut, audio=b""))
 
     def disarm(self) -> None:

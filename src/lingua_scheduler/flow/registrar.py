@@ -14,6 +14,7 @@ from lingua_scheduler.wire.node import NodeHeartbeat, NodeRegister
 
 _log = get_logger(__name__)
 
+JOB_ACK = "job_ack"  # the node acknowledges every job at once
 ANY_ORDER = "any_order"  # the node takes a session's utterances in any order, with gaps
 
 
@@ -73,6 +74,7 @@ class Registrar:
             closed=said.closed(self.status),
             private=not said.register.accept_public_jobs,
             sequential=not said.offers(ANY_ORDER),
+            acknowledges=said.offers(JOB_ACK),
             about=said.about(self.status),
         )
 

@@ -53,7 +53,7 @@ class Results:
         """The node works on the job."""
         job = self._current(node_id, message.job_id, message.attempt_id)
         if job is not None:
-            self._advance(job, "RUNNING")
+            self._runs(job)
 
     def partial(self, node_id: NodeId, message: AsrPartial) -> None:
         """The node understood something so far."""
@@ -61,6 +61,7 @@ class Results:
         if job is None or not job.on_node(node_id):
             self._metrics.results_dropped_total.inc("partial")
             return
+        self._runs(job)
         job.session.delivery.partial(job, message)
 
     def result(self, node_id: NodeId, message: JobResult) -> None:
@@ -142,6 +143,11 @@ class Results:
             self._metrics.results_dropped_total.inc("stale_step")
             return None
         return job
+
+    def _runs(self, job: Job) -> None:
+        if not job.running:
+            job.running = True
+            self._advance(job, "RUNNING")
 
     def _advance(self, job: Job, state: str) -> None:
         self._tasks.start(self._step(job, state), name=f"{state} {job.id}")

@@ -6,7 +6,7 @@ from collections import deque
 
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import JobId, NodeId, SessionId
-from lingua_scheduler.flow.job import Job, Stage
+from lingua_scheduler.flow.job import Job
 
 
 class Roster:
@@ -16,15 +16,19 @@ class Roster:
         self._clock = clock
         self._remember_s = remember_s
         self._jobs: dict[JobId, Job] = {}
-        self._ended: deque[tuple[float, JobId]] = deque()
+        self._by_session: dict[SessionId, set[JobId]] = {}
+        self._ended: deque[tuple[float, JobId]] = deque()  # oldest first; some may be forgotten already
+        self._living = 0
 
     def __len__(self) -> int:
         """Count the jobs that live."""
-        return len(self._jobs) - len(self._ended)
+        return self._living
 
     def add(self, job: Job) -> None:
         """Know a new job."""
         self._jobs[job.id] = job
+        self._by_session.setdefault(job.session.id, set()).add(job.id)
+        self._living += 1
 
     def get(self, job_id: str) -> Job | None:
         """Find a job that lives or ended a short while ago."""
@@ -35,23 +39,31 @@ class Roster:
         return [
             job
             for job in self._jobs.values()
-            if job.stage is Stage.OUT
-            and job.reservation is not None
-            and (job.reservation.node_id, job.reservation.epoch) == (node_id, epoch)
+            if job.on_node(node_id) and job.reservation is not None and job.reservation.epoch == epoch
         ]
 
     def ended(self, job: Job) -> None:
         """Keep an ended job only as long as a late result may come."""
         if job.id in self._jobs:
+            self._living -= 1
             self._ended.append((self._clock.now(), job.id))
-        self._forget()
+        oldest = self._clock.now() - self._remember_s
+        while self._ended and self._ended[0][0] <= oldest:
+            self._forget(self._ended.popleft()[1])
 
     def forget_session(self, session_id: SessionId) -> None:
         """Drop all jobs of a session that ended."""
-        self._jobs = {job_id: job for job_id, job in self._jobs.items() if job.session.id != session_id}
-        self._ended = deque(entry for entry in self._ended if entry[1] in self._jobs)
+        for job_id in self._by_session.pop(session_id, ()):
+            if not self._jobs.pop(job_id).ended:
+                self._living -= 1
+        if not self._jobs:
+            self._ended.clear()
 
-    def _forget(self) -> None:
-        oldest = self._clock.now() - self._remember_s
-        while self._ended and self._ended[0][0] <= oldest:
-            self._jobs.pop(self._ended.popleft()[1], None)
+    def _forget(self, job_id: JobId) -> None:
+        job = self._jobs.pop(job_id, None)
+        if job is None:
+            return
+        of_session = self._by_session[job.session.id]
+        of_session.discard(job_id)
+        if not of_session:
+            del self._by_session[job.session.id]

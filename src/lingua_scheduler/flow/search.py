@@ -92,16 +92,15 @@ class Searches:
         return (preferred, *(pool for pool in order if pool != preferred))
 
     def _out_of_turn(self, job: Job) -> set[NodeId]:
-        """Name nodes that take a session's utterances without gaps only, and would miss some before it."""
+        """Name nodes that take a session's utterances in order only, and would miss some or come too late."""
         newest: dict[NodeId, int] = {}
         for other in job.session.jobs.values():
             if other.reservation is not None and other is not job and other.stage is not Stage.ENDED:
                 node_id = other.reservation.node_id
                 newest[node_id] = max(newest.get(node_id, -1), other.index)
+        gaps = {node_id for node_id, index in newest.items() if index not in (job.index - 1, job.index)}
         return {
             node_id
-            for node_id, index in newest.items()
-            if index not in (job.index - 1, job.index)
-            and (facts := self._snapshot.node(node_id)) is not None
-            and facts.sequential
+            for node_id in gaps | job.overtaken_on
+            if (facts := self._snapshot.node(node_id)) is not None and facts.sequential
         }

@@ -135,11 +135,11 @@ class Snapshot:
         sample = random.sample(fitting, self._options.shelves)
         return tuple(dict.fromkeys([*wanted.intersection(fitting), *sample]))[: self._options.shelves]
 
-    def explain(self, need: Need) -> Refusal:
-        """Count why each known node cannot take a job now, as far as the read model tells."""
+    def explain(self, need: Need, only: PoolId | None = None) -> Refusal:
+        """Count why each known node, or each of one pool, cannot take a job now, as far as is known here."""
         reasons: Counter[Exclusion] = Counter()
-        for shelves in self._shelves.values():
-            for shelf in shelves.values():
+        for pool, shelves in self._shelves.items():
+            for shelf in shelves.values() if only in (None, pool) else ():
                 refused = need.refuses(shelf.kind)
                 if refused is not None:
                     reasons[refused] += len(shelf.nodes)

@@ -30,6 +30,7 @@ class _Facts(msgspec.Struct, frozen=True):
     closed: str
     private: bool
     sequential: bool
+    acknowledges: bool
 
 
 _encode = msgspec.json.encode
@@ -53,6 +54,7 @@ def written(facts: NodeFacts) -> bytes:
             closed=facts.closed or "",
             private=facts.private,
             sequential=facts.sequential,
+            acknowledges=facts.acknowledges,
         )
     )
 
@@ -76,6 +78,7 @@ def read(node_id: NodeId, pool: PoolId, raw: bytes) -> NodeFacts | None:
         closed=closed,
         private=stored.private,
         sequential=stored.sequential,
+        acknowledges=stored.acknowledges,
     )
 
 

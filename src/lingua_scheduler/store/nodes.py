@@ -131,6 +131,10 @@ class NodeStore:
         """Choose the least loaded node of the shelves and take one of its slots, atomically."""
         return await self._slots.reserve(ask)
 
+    async def peek(self, ask: Ask) -> Reservation | None:
+        """Tell what `reserve` would answer now; nothing is taken."""
+        return await self._slots.peek(ask)
+
     async def release(self, reservation: Reservation) -> bool:
         """Give the slot back; False when it was not held any more."""
         return await self._slots.release(reservation)

@@ -32,6 +32,13 @@ class Slots:
         """Choose the least loaded node of the shelves and take one of its slots, atomically."""
         if ask.again and (found := await self._find(ask)) is not None:
             return found
+        return await self._choose(ask, dry=False)
+
+    async def peek(self, ask: Ask) -> Reservation | None:
+        """Tell what `reserve` would answer now; nothing is taken."""
+        return await self._choose(ask, dry=True)
+
+    async def _choose(self, ask: Ask, *, dry: bool) -> Reservation | None:
         keys = self._keys
         reply = await self._reserve(
             nodes=keys.nodes(ask.pool),
@@ -45,6 +52,7 @@ class Slots:
             prefer=ask.prefer or "",
             bound=int(ask.bound),
             without=_spaced(ask.without) if ask.without else "",
+            dry=int(dry),
         )
         if isinstance(reply, bytes):
             return None

@@ -3,9 +3,10 @@
 -- use, so equals take turns. `prefer` is tried first; with bound = '1' nobody else will do while it is only full or
 -- busy: it will take jobs of these shelves again. Nodes of unreachable owners are passed over, they may be reached
 -- by others.
+-- With dry = '1' nothing is written: the answer tells who would be chosen.
 -- Returns {id, owner, epoch, shelf}, 'none', or 'bound' when the preferred node must be waited for.
 -- KEYS: nodes aside reserved shelves...
--- ARGV: ask ttl_ms reachable prefer bound without names...
+-- ARGV: ask ttl_ms reachable prefer bound without dry names...
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, chosen, jobs, max, owner, epoch
@@ -44,7 +45,9 @@ if not id then
       else
         local record = redis.call('HGET', nodes, candidate)
         local lease, most, who, number = string.match(record or '', '^(%d+) (%d+) (%S+) (%d+)')
-        if not lease then
+        if dry == '1' and not (lease and tonumber(lease) > now) then
+          rank = rank + 1
+        elseif not lease then
           redis.call('ZREM', shelves[i], candidate)
         elseif tonumber(lease) <= now then
           redis.call('ZREM', shelves[i], candidate)
@@ -62,6 +65,9 @@ if not id then
     return 'none'
   end
   jobs = math.floor(least)
+end
+if dry == '1' then
+  return {id, owner, epoch, names[chosen]}
 end
 jobs = jobs + 1
 if jobs < max then

@@ -1,0 +1,126 @@
+"""Acceptance cases 71, 72, 74, 75, 85 and 88: whose answer counts, and how often."""
+
+from __future__ import annotations
+
+import pytest
+
+from world import FakeNode, Speaker, World, world
+
+
+async def said(node: FakeNode, speaker: Speaker, count: int = 1) -> list[dict]:
+    """Speak so many utterances and return the node's jobs for them, by index."""
+    jobs = []
+    for _ in range(count):
+        await speaker.say()
+        jobs.append(await node.job())
+    return jobs
+
+
+def order(speaker: Speaker) -> list[tuple[str, int]]:
+    """List the ends of utterances in the order in which the client got them."""
+    ends = {"translation_result", "missing_result"}
+    return [
+        (message["type"], message["utterance_index"]) for message in speaker.inbox if message["type"] in ends
+    ]
+
+
+async def one_of_each(house: World, **wish) -> tuple[FakeNode, Speaker]:
+    return await house.node(max_concurrent_jobs=256), await house.session(**wish)
+
+
+async def test_71_and_72_a_repeated_result_is_delivered_once_however_late_it_is_repeated(store_options):
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        (job,) = await said(node, speaker)
+        for _ in range(2):
+            await node.answer(job)
+        await house.settled(node, speaker)
+        await house.pass_time(35, speaker)
+        await node.answer(job)
+        await house.settled(node, speaker)
+
+        assert order(speaker) == [("translation_result", 0)]
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+async def test_74_a_complete_result_may_follow_an_empty_one(store_options, at_once):
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        (job,) = await said(node, speaker)
+        await node.answer(job, "", "")
+        if not at_once:
+            await speaker.expect("missing_result")
+            await house.pass_time(29, speaker)
+        await node.answer(job, "你好", "hello")
+
+        assert (await speaker.expect("translation_result"))["text_translated"] == "hello"
+        await house.settled(node, speaker)
+        assert len(order(speaker)) <= 1, "a missing_result at most"
+
+
+async def test_75_an_empty_result_after_a_complete_one_changes_nothing(store_options):
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        (job,) = await said(node, speaker)
+        await node.answer(job)
+        await node.answer(job, "", "")
+        await node.answer(job, "", "", extra={"reason": "ASR_EMPTY"})
+        await house.settled(node, speaker)
+
+        assert order(speaker) == [("translation_result", 0)]
+
+
+async def test_85_a_result_of_a_node_that_never_had_the_job_is_dropped(store_options):
+    """Decided otherwise than in the table: results are fenced by node and attempt."""
+    async with world(store_options) as house:
+        nodes = [await house.node(), await house.node()]
+        speaker = await house.session()
+        await speaker.say()
+        owner, job = await house.taken(*nodes)
+        (stranger,) = [node for node in nodes if node is not owner]
+        await stranger.answer(job, "假", "forged")
+        await stranger.answer(job, "", "", extra={"reason": "ASR_EMPTY"})
+        await house.settled(stranger, speaker)
+        assert order(speaker) == []
+
+        await owner.answer(job, "真", "real")
+
+        assert (await speaker.expect("translation_result"))["text_translated"] == "real"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"attempt_id": 2}, {"session_id": "s-other"}, {"utterance_index": 1}, {"job_id": "job-other"}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+async def test_85_a_result_that_names_another_attempt_session_index_or_job_is_dropped(store_options, wrong):
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        (job,) = await said(node, speaker)
+        await node.answer(job, "假", "forged", **wrong)
+        await house.settled(node, speaker)
+        assert order(speaker) == []
+
+        await node.answer(job, "真", "real")
+
+        assert (await speaker.expect("translation_result"))["text_translated"] == "real"
+
+
+async def test_88_a_result_for_an_unknown_session_changes_nothing(store_options):
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        await said(node, speaker)
+        strange = {
+            "job_id": "job-x",
+            "attempt_id": 1,
+            "session_id": "s-x",
+            "utterance_index": 0,
+            "trace_id": "t",
+        }
+        known = len(house.instance.roster)
+        for _ in range(50):
+            await node.answer(strange)
+        await house.settled(node, speaker)
+
+        assert (len(house.instance.roster), len(house.instance.sessions)) == (known, 1)
+        assert order(speaker) == []

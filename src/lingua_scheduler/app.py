@@ -20,7 +20,7 @@ from lingua_scheduler.aio import Alarms, Tasks
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.config import Config
 from lingua_scheduler.core.model import InstanceId
-from lingua_scheduler.core.placement import NodeFacts
+from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
@@ -216,6 +216,9 @@ class Instance:
     def _nodes_changed(self, changed: list[NodeFacts]) -> None:
         for facts in changed:
             self.dispatch.waiting.capacity(facts, facts.free)
+            link = self.routing.link(facts.node_id) if facts.closed is Exclusion.OFFLINE else None
+            if link is not None:
+                link.restore()
 
     @property
     def url(self) -> str:

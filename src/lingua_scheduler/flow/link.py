@@ -148,6 +148,11 @@ class Link:
         """A newer connection registered this node's id."""
         self._sink.close(CloseCode.REPLACED, "a newer connection registered this node id")
 
+    def restore(self) -> None:
+        """Redis has lost the node although it is connected: write it anew."""
+        if self._member is not None and not self._member.silent and not self._gone:
+            self._write(None)
+
     # What is written to Redis, one after the other
 
     def _write(self, change: _Change) -> None:

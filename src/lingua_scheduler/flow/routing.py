@@ -32,6 +32,9 @@ class NodeLink(Protocol):
     def replaced(self) -> None:
         """Learn that a newer connection has the node's id."""
 
+    def restore(self) -> None:
+        """Write the node anew: Redis has lost it."""
+
 
 class Routing:
     """Who is connected here."""

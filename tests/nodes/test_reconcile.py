@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from support import wait_until
 from world import world
 
 
@@ -11,6 +12,8 @@ async def test_after_a_flush_a_connected_node_is_schedulable_again_without_its_d
     async with world(store_options) as house:
         node = await house.node(node_id="n1")
         speaker = await house.session()
+        versions = house.instance.snapshot._versions
+        await wait_until(lambda: all(versions.values()), description="the snapshot knows the node's pool")
         with redis_server.client() as client:
             client.flushall()
         await speaker.say()

@@ -6,6 +6,7 @@ import asyncio
 import heapq
 import itertools
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from lingua_scheduler.clock import Clock, Handle
@@ -32,10 +33,13 @@ class Tasks:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("task_crashed", task=task.get_name(), exc_info=error)
 
-    async def settle(self) -> None:
-        """Wait until every task has ended by itself."""
-        while self._running:
-            await asyncio.wait(self._running)
+    async def settle(self, within_s: float) -> None:
+        """Give every task this long to end by itself, then cancel what is left."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                while self._running:
+                    await asyncio.wait(self._running)
+        await self.stop()
 
     async def stop(self) -> None:
         """Cancel every task and wait until all have ended."""

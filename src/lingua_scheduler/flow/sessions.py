@@ -24,6 +24,7 @@ _log = get_logger(__name__)
 _RENEWALS_PER_LEASE = 3
 _SWEEP_S = 5.0
 _RETRY_S = 0.2
+_STOP_S = 5.0  # time to erase sessions from Redis; what is left expires by itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,10 +170,10 @@ class Sessions:
         around.alarms.set(around.clock.now() + _SWEEP_S, self.watch_idle)
 
     async def stop(self) -> None:
-        """End every session and wait until nothing of them is left in Redis."""
+        """End every session and, while Redis answers, leave nothing of them there."""
         for session in list(self._sessions.values()):
             self.drop(session)
-        await self._tasks.settle()
+        await self._tasks.settle(_STOP_S)
 
 
 def _dismiss(session: Session) -> None:

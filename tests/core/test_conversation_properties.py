@@ -2,7 +2,6 @@
 
 Whatever the interleaving of frames, silence, placements, answers, duplicates, deaths, time-outs and the end.
 """
-# ruff: noqa: D102  (rules and invariants are named as sentences)
 
 from __future__ import annotations
 

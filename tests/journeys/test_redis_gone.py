@@ -1,4 +1,4 @@
-"""Redis dies and does not come back: the instance still stops in time, and says so by its readiness until then."""
+"""Redis dies and does not come back: the instance still stops in time."""
 
 from __future__ import annotations
 

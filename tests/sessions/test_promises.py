@@ -2,7 +2,6 @@
 
 Hypothesis writes the script; the sockets and Redis are real, time is moved by the script.
 """
-# ruff: noqa: D102  (the steps of a script are named as sentences)
 
 from __future__ import annotations
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lingua_scheduler.core.ports import Finish
+from lingua_scheduler.errors import DependencyDown
 from world import FakeNode, Speaker, World, world
 
 
@@ -124,3 +126,42 @@ async def test_88_a_result_for_an_unknown_session_changes_nothing(store_options)
 
         assert (len(house.instance.roster), len(house.instance.sessions)) == (known, 1)
         assert order(speaker) == []
+
+
+async def test_a_result_whose_writing_redis_never_confirmed_is_delivered_all_the_same(store_options):
+    """The reply is lost after the end was written; asked again, Redis says that the job had ended."""
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        (job,) = await said(node, speaker)
+        ledger = house.instance.stores.jobs
+        finish, calls = ledger.finish, []
+
+        async def lose_the_first_reply(*args, **fields):
+            verdict = await finish(*args, **fields)
+            calls.append(verdict)
+            if len(calls) == 1:
+                raise DependencyDown("the reply is lost")
+            return verdict
+
+        ledger.finish = lose_the_first_reply
+        await node.answer(job)
+        await speaker.expect("translation_result", utterance_index=0)
+        await house.settled(node, speaker)
+
+        assert calls == [Finish.ACCEPTED, Finish.DONE]
+        assert order(speaker) == []
+        assert await house.reserved() == []
+
+
+async def test_b65_a_result_that_is_too_long_is_refused_and_a_better_one_still_counts(store_options):
+    async with world(store_options) as house:
+        node, speaker = await one_of_each(house)
+        (job,) = await said(node, speaker)
+        await node.answer(job, "a" * 70_000)
+        await node.expect("error", code="INVALID_MESSAGE")
+
+        await node.answer(job, "<script>alert(1)</script>", "</script>\u2028\x00\U0001f600")
+
+        result = await speaker.expect("translation_result")
+        assert result["text_asr"] == "<script>alert(1)</script>"
+        assert result["text_translated"] == "</script>\u2028\x00\U0001f600"

@@ -6,9 +6,7 @@ import asyncio
 import os
 import platform
 import secrets
-import signal
-import sys
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,14 +23,15 @@ from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
 from lingua_scheduler.embedded import EmbeddedRedis
-from lingua_scheduler.errors import CorruptValue, StoreError
-from lingua_scheduler.flow.client import ClientDoor
+from lingua_scheduler.flow.client import ClientDoor, ClientHome
 from lingua_scheduler.flow.delivery import DeliveryOptions
 from lingua_scheduler.flow.dispatch import Dispatch
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.link import NodeDoor
 from lingua_scheduler.flow.membership import LinkHome
+from lingua_scheduler.flow.model_reports import ModelReports
+from lingua_scheduler.flow.pairing import Pairing
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
 from lingua_scheduler.flow.roster import Roster
@@ -42,54 +41,11 @@ from lingua_scheduler.flow.session import Session, SessionRules, Surroundings
 from lingua_scheduler.flow.sessions import Sessions
 from lingua_scheduler.flow.simulation import Simulation
 from lingua_scheduler.flow.snapshot import Snapshot, keep_fresh, keep_swept
-from lingua_scheduler.log import configure, get_logger
+from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.node.demo import demo_node
-from lingua_scheduler.store.connection import Connection
-from lingua_scheduler.store.jobs import JobStore
-from lingua_scheduler.store.keys import Keys
-from lingua_scheduler.store.nodes import NodeStore
-from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.sessions import SessionStore
+from lingua_scheduler.store.stores import Stores
 
 _log = get_logger(__name__)
-
-_WELCOME = """
-Lingua Scheduler is up at {url}
-  speak to it:  ./lingua speak FILE.wav --from en --to pt --url {ws}
-  stop it:      Ctrl-C
-"""
-
-
-class Stores:
-    """The three ledgers on one connection; implements `core.ports.Ledgers`."""
-
-    def __init__(self, config: Config, owner: InstanceId, metrics: Metrics) -> None:
-        self._metrics = metrics
-        self._was_up = False
-        self.connection = Connection(config.redis, on_state=self._state_changed)
-        scripts = Scripts(self.connection, meter=self._measure)
-        keys = Keys(config.redis.key_prefix)
-        self.nodes = NodeStore(self.connection, scripts, keys)
-        self.jobs = JobStore(scripts, keys, owner, config.lives)
-        self.sessions = SessionStore(self.connection, scripts, keys, config.lives, on_closed=self.jobs.forget)
-
-    @property
-    def up(self) -> bool:
-        """The last call reached Redis."""
-        return self.connection.up
-
-    def _measure(self, script: str, seconds: float, failure: StoreError | None) -> None:
-        self._metrics.store_call_total.inc(script, "ok" if failure is None else "err")
-        self._metrics.store_call_seconds.observe(seconds)
-        if isinstance(failure, CorruptValue):
-            self._metrics.store_corrupt_value_total.inc()
-
-    def _state_changed(self, up: bool) -> None:  # noqa: FBT001 the connection's callback
-        if up and self._was_up:
-            self._metrics.store_reconnect_total.inc()
-        self._was_up = self._was_up or up
-        (_log.info if up else _log.warning)("redis_reached" if up else "redis_lost")
 
 
 class Instance:
@@ -102,9 +58,17 @@ class Instance:
         self.metrics = Metrics()
         self._redis: EmbeddedRedis | None = None
         self._tasks = Tasks()
+        self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # the last one is called first
 
     async def start(self) -> None:
-        """Reach Redis, build the house, listen."""
+        """Reach Redis, build the house, listen; what was begun is undone when that fails."""
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _start(self) -> None:
         config = self.config
         if not config.redis.url:
             self._redis = EmbeddedRedis()
@@ -112,7 +76,8 @@ class Instance:
             config = msgspec.structs.replace(
                 config, redis=msgspec.structs.replace(config.redis, url=self._redis.url)
             )
-        self.stores = Stores(config, self.id, self.metrics)
+        self.stores = Stores(config.redis, config.lives, owner=self.id, metrics=self.metrics)
+        self._closers.append(self.stores.connection.close)
         await self.stores.connection.call("PING")
         self._build(config)
         await self.snapshot.refresh(self.stores.nodes)
@@ -123,10 +88,25 @@ class Instance:
         _log.info("instance_started", instance=self.id, address=self.url)
 
     def _build(self, config: Config) -> None:
-        clock, metrics, stores = self.clock, self.metrics, self.stores
-        self.alarms = alarms = Alarms(clock)
-        self.routing = Routing(self.id)
+        self.alarms = Alarms(self.clock)
         pools = PoolPlan(config.pools)
+        failover = self._build_jobs(config, pools)
+        rules = self._build_sessions(config, failover)
+        self._build_doors(config, rules, failover, pools)
+        self._closers += [
+            self._tasks.stop,
+            self.endings.stop,
+            self.node_door.stop,
+            self.results.stop,
+            self.dispatch.stop,
+            self.sessions.stop,
+            self.edge.stop,
+        ]
+
+    def _build_jobs(self, config: Config, pools: PoolPlan) -> Failover:
+        """Build what places jobs, watches them and ends them."""
+        clock, metrics, stores = self.clock, self.metrics, self.stores
+        self.routing = Routing(self.id)
         self.snapshot = Snapshot(config.placement, pools.known)
         self.roster = Roster(clock, remember_s=config.results.late_window_ms / 1000)
         metrics.jobs_open.set_function(lambda: len(self.roster))
@@ -150,11 +130,15 @@ class Instance:
             self.dispatch,
             self.endings,
             tables=(self.roster, self.routing, self.snapshot),
-            time=(clock, alarms),
+            time=(clock, self.alarms),
             options=config.job_timeout,
             metrics=metrics,
         )
         self.results = Results(self.roster, self.endings, failover, ledgers=stores, metrics=metrics)
+        return failover
+
+    def _build_sessions(self, config: Config, failover: Failover) -> SessionRules:
+        """Build what keeps this instance's sessions."""
         rules = SessionRules(
             session=config.session,
             segmentation=config.segmentation,
@@ -163,16 +147,23 @@ class Instance:
             timeouts=config.job_timeout,
         )
         around = Surroundings(
-            clock=clock,
-            alarms=alarms,
-            metrics=metrics,
+            clock=self.clock,
+            alarms=self.alarms,
+            metrics=self.metrics,
             rules=rules,
             launch=failover.launch,
             changed=self._session_changed,
         )
         self.sessions = Sessions(
-            around, ledgers=stores, endings=self.endings, roster=self.roster, owner=self.id
+            around, ledgers=self.stores, endings=self.endings, roster=self.roster, owner=self.id
         )
+        return rules
+
+    def _build_doors(self, config: Config, rules: SessionRules, failover: Failover, pools: PoolPlan) -> None:
+        """Build the sockets and what answers on them."""
+        clock, alarms, metrics, stores = self.clock, self.alarms, self.metrics, self.stores
+        pairing = Pairing(stores.pairing, config.pairing, clock, self._tasks)
+        missing = config.model_not_available
         links = LinkHome(
             clock=clock,
             alarms=alarms,
@@ -183,7 +174,9 @@ class Instance:
             waiting=self.dispatch.waiting,
             results=self.results,
             failover=failover,
-            rules=NodeRules(config.nodes, config.node_health),
+            pairing=pairing,
+            reports=ModelReports(stores.notices, missing, clock=clock, metrics=metrics, tasks=self._tasks),
+            rules=NodeRules(config.nodes, config.node_health, missing),
             pools=pools,
             tasks=self._tasks,
         )
@@ -191,7 +184,7 @@ class Instance:
         self.edge = Edge(
             config.server,
             EdgeSurroundings(clock, alarms, metrics, config.wire),
-            sessions=ClientDoor(self.sessions, rules, clock),
+            sessions=ClientDoor(ClientHome(self.sessions, rules, clock, pairing, self._tasks)),
             nodes=self.node_door,
         )
         self.edge.add_routes(Probes(metrics, self.complaints).routes())
@@ -228,14 +221,8 @@ class Instance:
 
     async def stop(self) -> None:
         """Close sockets, end sessions, leave nothing behind in Redis, then let Redis go."""
-        await self.edge.stop()
-        await self.sessions.stop()
-        await self.dispatch.stop()
-        await self.results.stop()
-        await self.node_door.stop()
-        await self.endings.stop()
-        await self._tasks.stop()
-        await self.stores.connection.close()
+        while self._closers:
+            await self._closers.pop()()
         if self._redis is not None:
             await asyncio.to_thread(self._redis.stop)
         _log.info("instance_stopped", instance=self.id)
@@ -245,66 +232,11 @@ class Instance:
 async def running(config: Config, *, clock: Clock | None = None) -> AsyncIterator[Instance]:
     """Run an instance for as long as the block lasts."""
     instance = Instance(config, clock=clock)
+    await instance.start()
     try:
-        await instance.start()
         yield instance
     finally:
         await instance.stop()
-
-
-def serve(config: Config) -> int:
-    """Run one instance until it is told to stop; return the exit code."""
-    return _run(_serve(config))
-
-
-def up(config: Config) -> int:
-    """Run an instance with an in-process demo node until it is told to stop; return the exit code."""
-    return _run(_up(config))
-
-
-def _run(main: Coroutine[Any, Any, int]) -> int:
-    import uvloop  # noqa: PLC0415 not there on every platform
-
-    return uvloop.run(main)
-
-
-async def _serve(config: Config) -> int:
-    configure(config.log)
-    async with running(config):
-        await _told_to_stop()
-    return 0
-
-
-async def _up(config: Config) -> int:
-    configure(config.log)
-    async with running(_for_one_machine(config)) as instance:
-        node = demo_node(instance.url.replace("http", "ws", 1))
-        serving = asyncio.create_task(node.run(), name="demo node")
-        await node.registered.wait()
-        sys.stdout.write(_WELCOME.format(url=instance.url, ws=instance.url.replace("http", "ws", 1)))
-        sys.stdout.flush()
-        await _told_to_stop()
-        await node.drain()
-        await serving
-    return 0
-
-
-def _for_one_machine(config: Config) -> Config:
-    """Accept a node without a GPU, however busy the machine is that it shares with everything else."""
-    replace = msgspec.structs.replace
-    return replace(
-        config,
-        node_health=replace(config.node_health, require_gpu=False),
-        nodes=replace(config.nodes, resource_threshold=100, memory_threshold=100),
-    )
-
-
-async def _told_to_stop() -> None:
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()
 
 
 def _made_up_id() -> str:

@@ -130,14 +130,14 @@ def _loaded(given: argparse.Namespace) -> Loaded:
 
 def _up(given: argparse.Namespace) -> int:
     loaded = _loaded(given)
-    from lingua_scheduler.app import up  # noqa: PLC0415
+    from lingua_scheduler.commands.serve import up  # noqa: PLC0415
 
     return up(loaded.config)
 
 
 def _serve(given: argparse.Namespace) -> int:
     loaded = _loaded(given)
-    from lingua_scheduler.app import serve  # noqa: PLC0415
+    from lingua_scheduler.commands.serve import serve  # noqa: PLC0415
 
     return serve(loaded.config)
 

@@ -24,9 +24,11 @@ from lingua_scheduler.core.affinity import AffinityOptions
 from lingua_scheduler.core.groups import GroupOptions
 from lingua_scheduler.core.lifecycle import NodeHealthOptions
 from lingua_scheduler.core.ordering import OrderingOptions
+from lingua_scheduler.core.pairing import PairingOptions
 from lingua_scheduler.core.pools import PoolsOptions
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.core.unavailability import UnavailabilityOptions
 from lingua_scheduler.edge.server import EdgeOptions
 from lingua_scheduler.errors import ConfigError
 from lingua_scheduler.flow.delivery import PartialOptions
@@ -79,6 +81,8 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     job_timeout: TimeoutOptions = TimeoutOptions()
     nodes: NodeOptions = NodeOptions()
     node_health: NodeHealthOptions = NodeHealthOptions()
+    model_not_available: UnavailabilityOptions = UnavailabilityOptions()
+    pairing: PairingOptions = PairingOptions()
     log: LogOptions = LogOptions()
 
 

@@ -34,6 +34,7 @@ EXCLUSIONS = (
     "resource_threshold_exceeded",
     "lang_pair_unsupported",
 )
+MISSING_REASONS = ("unknown", "not_found", "checksum_mismatch", "load_failed", "timeout", "oom")
 
 prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -58,11 +59,11 @@ class OneOf:
 
 
 class AtMost:
-    """A label whose values come from our own code or files: the first `limit` of them are kept apart."""
+    """A label whose values nobody has listed: the first `limit` are kept apart, `known` ones among them."""
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, *known: str) -> None:
         self._limit = limit
-        self._seen: set[str] = set()
+        self._seen = set(known)
 
     def bounded(self, value: str) -> str:
         """Give the value itself unless the limit has been reached by others."""
@@ -247,6 +248,23 @@ class Metrics:
         )
         self.node_overload_reject_total = d.counter(
             "node_overload_reject_total", "Attempts that a node refused because it was full."
+        )
+        self.model_na_received_total = d.counter(
+            "model_na_received_total", "Reports of nodes that lack a service."
+        )
+        self.model_na_rate_limited_total = d.counter(
+            "model_na_rate_limited_total", "Such reports beyond what one node may send."
+        )
+        self.model_na_marked_total = d.counter(
+            "model_na_marked_total", "Such reports that took a type of service out of what a node offers."
+        )
+        self.model_na_by_reason_total = d.counter_by(
+            "model_na_by_reason_total",
+            "Such reports within the limit, by reason.",
+            reason=AtMost(64, *MISSING_REASONS),
+        )
+        self.model_na_notices_total = d.counter(
+            "model_na_notices_total", "Missing services logged, one line for all reports of a short time."
         )
 
     def _declare_store(self, d: _Declared) -> None:

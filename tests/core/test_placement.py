@@ -88,6 +88,10 @@ def test_nodes_that_can_do_other_things_do_not(different):
     assert replace(NODE, **different).shelf != NODE.shelf
 
 
+def test_a_private_node_stands_alone():
+    assert replace(NODE, private=True).shelf != replace(NODE, private=True, node_id=NodeId("n2")).shelf
+
+
 @pytest.mark.parametrize(("running", "free"), [(0, 4), (3, 1), (4, 0), (9, 0)])
 def test_free_slots_are_what_is_not_running(running, free):
     assert replace(NODE, running_jobs=running).free == free

@@ -6,7 +6,6 @@ import msgspec
 import pytest
 
 from lingua_scheduler.core.model import NodeId
-from lingua_scheduler.core.placement import stable_hash
 from lingua_scheduler.core.pools import NOWHERE, CapabilityPool, PoolPlan, PoolsOptions, TenantPool
 
 CORE = ("node-inference", "nmt-m2m100", "piper-tts")
@@ -15,29 +14,6 @@ TYPES = ("asr", "nmt", "tts")
 
 def plan(**options) -> PoolPlan:
     return PoolPlan(PoolsOptions(**options))
-
-
-@pytest.mark.parametrize(
-    ("key", "seed", "count", "bucket"),
-    [
-        ("abc", 0, 16, 11),
-        ("abc", 0, 7, 1),
-        ("abc", 1, 16, 10),
-        ("tenant-A", 0, 16, 11),
-        ("tenant-A", 0, 2, 1),
-        ("tenant-B", 0, 16, 14),
-        ("tenant-B", 0, 2, 0),
-        ("node-1", 0, 16, 3),
-        ("node-2", 0, 16, 6),
-        ("default", 0, 16, 14),
-    ],
-)
-def test_the_stable_hash_gives_the_reference_buckets(key, seed, count, bucket):
-    assert stable_hash(key, seed) % count == bucket
-
-
-def test_the_stable_hash_is_fnv_1a():
-    assert stable_hash("abc", 0) == 0x42E4F4CAFDACEEAB
 
 
 def test_ac_73_without_configured_pools_a_node_lives_in_its_hash_bucket():

@@ -144,3 +144,11 @@ async def test_a_second_start_on_a_taken_port_is_refused_in_one_line():
         lines = [line for line in printed.decode().splitlines() if line.startswith("lingua: ")]
         assert len(lines) == 1
         assert "server.port" in lines[0]
+
+
+async def test_a_redis_that_cannot_be_reached_is_named_in_one_line():
+    async with lingua("serve", "--port", "0", "--redis-url", "redis://127.0.0.1:1/0") as serve:
+        printed, _ = await asyncio.wait_for(serve.communicate(), START_S)
+    assert serve.returncode == 1
+    assert "Traceback" not in printed.decode()
+    assert "lingua: Redis is not reachable" in printed.decode()

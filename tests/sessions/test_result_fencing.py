@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from dialogue import one_of_each, order, said
 from lingua_scheduler.core.ports import Finish
 from lingua_scheduler.errors import DependencyDown
-from world import FakeNode, Speaker, World, world
-
-
-async def said(node: FakeNode, speaker: Speaker, count: int = 1) -> list[dict]:
-    """Speak so many utterances and return the node's jobs for them, by index."""
-    jobs = []
-    for _ in range(count):
-        await speaker.say()
-        jobs.append(await node.job())
-    return jobs
-
-
-def order(speaker: Speaker) -> list[tuple[str, int]]:
-    """List the ends of utterances in the order in which the client got them."""
-    ends = {"translation_result", "missing_result"}
-    return [
-        (message["type"], message["utterance_index"]) for message in speaker.inbox if message["type"] in ends
-    ]
-
-
-async def one_of_each(house: World, **wish) -> tuple[FakeNode, Speaker]:
-    return await house.node(max_concurrent_jobs=256), await house.session(**wish)
+from world import world
 
 
 async def test_71_and_72_a_repeated_result_is_delivered_once_however_late_it_is_repeated(store_options):

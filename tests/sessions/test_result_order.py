@@ -4,30 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from world import FAST, FakeNode, Speaker, World, world
+from dialogue import one_of_each, order, said
+from world import FAST, world
 
 GAP_S = 0.5  # of FAST
-
-
-async def said(node: FakeNode, speaker: Speaker, count: int = 1) -> list[dict]:
-    """Speak so many utterances and return the node's jobs for them, by index."""
-    jobs = []
-    for _ in range(count):
-        await speaker.say()
-        jobs.append(await node.job())
-    return jobs
-
-
-def order(speaker: Speaker) -> list[tuple[str, int]]:
-    """List the ends of utterances in the order in which the client got them."""
-    ends = {"translation_result", "missing_result"}
-    return [
-        (message["type"], message["utterance_index"]) for message in speaker.inbox if message["type"] in ends
-    ]
-
-
-async def one_of_each(house: World, **wish) -> tuple[FakeNode, Speaker]:
-    return await house.node(max_concurrent_jobs=256), await house.session(**wish)
 
 
 async def test_67_a_later_utterance_that_is_done_first_waits_for_the_earlier_one(store_options):

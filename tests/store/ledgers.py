@@ -15,6 +15,8 @@ from lingua_scheduler.store.jobs import JobStore, LifeOptions
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.node_record import Line
 from lingua_scheduler.store.nodes import NodeStore
+from lingua_scheduler.store.notices import NoticeStore
+from lingua_scheduler.store.pairing import PairingStore
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.sessions import SessionStore
 from support import wait_until
@@ -38,6 +40,8 @@ class Ledgers:
         self.nodes = NodeStore(self.connection, scripts, self.keys)
         self.jobs = JobStore(scripts, self.keys, owner, lives)
         self.sessions = SessionStore(self.connection, scripts, self.keys, lives, on_closed=self.jobs.forget)
+        self.pairing = PairingStore(self.connection, self.keys)
+        self.notices = NoticeStore(self.connection, self.keys)
 
     async def call(self, *args: Any) -> Any:
         """Run one command."""

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from lingua_scheduler.core.model import JobId, SessionId
-from lingua_scheduler.core.ports import Finish
+from lingua_scheduler.core.ports import Finish, Remembered
 from lingua_scheduler.errors import CorruptValue, StoreError
 from lingua_scheduler.store.jobs import CLAIMS_KEPT
 from store.ledgers import B, new_job, slot_on
@@ -94,12 +94,24 @@ async def test_a_session_that_redis_forgot_is_restored(store, ledgers, job, reco
 
 async def test_the_session_remembers_affinity_pool_and_pair(ledgers, job):
     await ledgers.jobs.create(
-        new_job("job-2", index=1, affinity="n1", preferred_pool=3, last_pair="zh:en"), None
+        new_job("job-2", index=1, affinity=Remembered("n1", 300_000), preferred_pool=3, last_pair="zh:en"),
+        None,
     )
     read = ("HMGET", ledgers.keys.session(SESSION), "timeout_node_id", "preferred_pool", "last_lang_pair")
     assert await ledgers.call(*read) == [b"n1", b"3", b"zh:en"]
+    until, now = (
+        await ledgers.call("HGET", ledgers.keys.session(SESSION), "timeout_node_until"),
+        await ledgers.call("TIME"),
+    )
+    assert 0 < int(until) - int(now[0]) * 1000 <= 301_000
     await ledgers.jobs.create(new_job("job-3", index=2), None)
     assert await ledgers.call(*read) == [None, b"3", b"zh:en"]
+
+
+async def test_the_next_attempt_moves_the_session_to_its_node(ledgers, job):
+    """A failover takes the open turn along."""
+    assert await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), Remembered("n2", 300_000))
+    assert await ledgers.call("HGET", ledgers.keys.session(SESSION), "timeout_node_id") == b"n2"
 
 
 async def test_old_claims_are_forgotten(ledgers):

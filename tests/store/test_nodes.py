@@ -263,6 +263,19 @@ async def test_a_node_that_is_full_of_it_is_hidden_until_it_says_less(ledgers):
     assert await ledgers.nodes.reserve(ask("job-2")) is None
 
 
+async def test_a_node_that_said_nothing_new_keeps_its_load(ledgers):
+    """Its owner writes something else about it; what it ran when it last reported may be over by now."""
+    epoch = await ledgers.register(replace(NODE, running_jobs=1))
+    held = await ledgers.nodes.reserve(ask())
+    said = replace(NODE, running_jobs=2)
+    await ledgers.beat(said, epoch)
+    await ledgers.nodes.release(held)
+    less = replace(said, types=frozenset({"asr"}))
+    assert await ledgers.nodes.beat(less, epoch=epoch, lease_ms=LEASE_MS, reported=False) is Beat.RENEWED
+    stand = (await audit(ledgers))["n1"]
+    assert (stand.jobs, stand.line.shelf) == (1, less.shelf)
+
+
 async def test_a_reconnected_node_counts_what_it_still_holds(ledgers):
     await ledgers.register(replace(NODE, running_jobs=3))
     assert (await audit(ledgers))["n1"].jobs == 3

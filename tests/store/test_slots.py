@@ -323,6 +323,19 @@ async def test_nodes_without_a_line_are_taken_off_the_shelf(ledgers):
     await audit(ledgers)
 
 
+async def test_who_asks_for_one_node_only_gets_that_one_or_none(ledgers):
+    for name in ("n1", "n2"):
+        await ledgers.register(facts(name, max_jobs=1))
+    only = {"prefer": facts("n1").node_id, "only": True}
+    assert (await ledgers.nodes.reserve(ask("job-1", **only))).node_id == "n1"
+    assert await ledgers.nodes.reserve(ask("job-2", **only)) is None
+    assert await ledgers.nodes.peek(ask("job-2", **only)) is None
+    await ledgers.end_lease("n1")
+    assert await ledgers.nodes.reserve(ask("job-2", **only)) is None
+    assert (await ledgers.nodes.reserve(ask("job-2"))).node_id == "n2"
+    await audit(ledgers)
+
+
 # Looking without taking
 
 

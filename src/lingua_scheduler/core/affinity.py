@@ -44,6 +44,7 @@ class Affinity:
 
     def __init__(self, options: AffinityOptions) -> None:
         self._ttl_s = options.ttl_seconds
+        self.ttl_ms = options.ttl_seconds * 1000
         self._records: dict[str, _Record] = {}
 
     def wish(self, tgt_lang: str, *, reason: CutReason, turn_id: TurnId, now: float) -> Wish | None:

@@ -48,6 +48,8 @@ class NodeFacts:
     max_jobs: int
     running_jobs: int = 0  # as the node reports it; what exceeds our reservations is foreign load
     closed: Exclusion | None = None
+    region: str = ""  # where it stands, as its operator calls it
+    gpu_tier: str = ""  # how strong it is, as its operator calls it
     private: bool = False  # serves only sessions paired with it
     sequential: bool = False  # takes a session's utterances only one after the other, without gaps
     acknowledges: bool = False  # says at once that it has taken a job
@@ -64,8 +66,10 @@ class NodeFacts:
 
     @property
     def shelf(self) -> str:
-        """Name the shelf on which it stands with the nodes that are alike for placement."""
-        alike = (sorted(self.asr), sorted(self.semantic), sorted(self.types), self.private)
+        """Name the shelf on which it stands with the nodes that are alike for placement; or alone."""
+        whose = self.node_id if self.private else ""
+        where = (self.region, self.gpu_tier)
+        alike = (sorted(self.asr), sorted(self.semantic), sorted(self.types), whose, where)
         return hashlib.blake2s(repr(alike).encode(), digest_size=8).hexdigest()
 
 
@@ -83,6 +87,7 @@ class Ask:
     again: bool = False  # the same question may have been answered unheard
     prefer: NodeId | None = None  # taken first if it has a free slot
     bound: bool = False  # while `prefer` lives, nobody else will do
+    only: bool = False  # `prefer` now, or nobody
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,6 +123,11 @@ class PoolPlan:
         """Every pool that may hold nodes: also the one for nodes that fit none."""
         return (*self.pools, NOWHERE) if self._required else self.pools
 
+    @property
+    def strict(self) -> bool:
+        """A job never leaves the pools of its route, whoever asks for it."""
+        return self._options.strict_eligibility
+
     def required_services(self, pool: PoolId) -> frozenset[str]:
         """What a node must have installed to be in this pool."""
         return self._required.get(pool, frozenset())

@@ -46,8 +46,8 @@ class NodeLedger(Protocol):
         """Write the node with its owner and lease; return its epoch. NodeRefused when the id is taken."""
         ...
 
-    async def beat(self, facts: NodeFacts, *, epoch: int, lease_ms: int) -> Beat:
-        """Renew the lease with fresh facts."""
+    async def beat(self, facts: NodeFacts, *, epoch: int, lease_ms: int, reported: bool = True) -> Beat:
+        """Renew the lease with fresh facts; unless the node `reported`, its load is as before."""
         ...
 
     async def leave(self, node_id: NodeId, pool: PoolId, *, epoch: int) -> bool:
@@ -85,6 +85,17 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Remembered:
+    """The node a session's speech belongs to, kept as its `timeout_node_id`; None forgets it."""
+
+    node_id: NodeId | None = None
+    ttl_ms: int = 0
+
+
+NOBODY = Remembered()
+
+
+@dataclass(frozen=True, slots=True)
 class NewJob:
     """A job as it is written: its identity, what a new owner would need, and its audio."""
 
@@ -96,7 +107,7 @@ class NewJob:
     record: bytes
     audio: bytes
     ttl_ms: int
-    affinity: NodeId | None = None  # recorded as the session's `timeout_node_id`; None clears it
+    affinity: Remembered = NOBODY
     preferred_pool: PoolId | None = None
     last_pair: str = ""
 
@@ -116,7 +127,9 @@ class JobLedger(Protocol):
         """Claim the index and write the job, placed (attempt 1) or waiting; DependencyDown if unknown."""
         ...
 
-    async def attempt(self, session_id: SessionId, reservation: Reservation) -> bool:
+    async def attempt(
+        self, session_id: SessionId, reservation: Reservation, affinity: Remembered = NOBODY
+    ) -> bool:
         """Make `reservation.attempt` the job's current one; False when somebody else moved it or it ended."""
         ...
 
@@ -145,8 +158,28 @@ class SessionLedger(Protocol):
         ...
 
 
+class PairingLedger(Protocol):
+    """Pairing codes, each of which leads to a node once."""
+
+    async def offer(self, code: str, node_id: NodeId, *, life_s: int) -> bool:
+        """Make a code lead to a node; False when it leads to one already."""
+        ...
+
+    async def redeem(self, code: str) -> NodeId | None:
+        """Use a code up; None when it leads nowhere."""
+        ...
+
+
+class NoticeLedger(Protocol):
+    """What one instance says for all of them."""
+
+    async def first(self, subject: str, *, window_ms: int) -> bool:
+        """Tell one caller, of all that ask about a subject within the window, that it is the first."""
+        ...
+
+
 class Ledgers(Protocol):
-    """The three together, and whether they can be reached."""
+    """All of them together, and whether they can be reached."""
 
     @property
     def nodes(self) -> NodeLedger:
@@ -161,6 +194,16 @@ class Ledgers(Protocol):
     @property
     def sessions(self) -> SessionLedger:
         """Sessions and owners."""
+        ...
+
+    @property
+    def pairing(self) -> PairingLedger:
+        """Pairing codes."""
+        ...
+
+    @property
+    def notices(self) -> NoticeLedger:
+        """Notices."""
         ...
 
     @property

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import dataclass, replace
+
+from lingua_scheduler.aio import Tasks
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.errors import InvalidSession, UnsupportedFeature
-from lingua_scheduler.flow.opening import agree
+from lingua_scheduler.flow.opening import Opening, agree
+from lingua_scheduler.flow.pairing import Pairing, Redeemed
 from lingua_scheduler.flow.session import Session, SessionRules
 from lingua_scheduler.flow.sessions import Sessions
+from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.session import (
     AudioChunk,
     ClientHeartbeat,
@@ -30,25 +36,41 @@ _NAMES_A_SESSION = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class ClientHome:
+    """What the connections of clients use of the instance they come to."""
+
+    sessions: Sessions
+    rules: SessionRules
+    clock: Clock
+    pairing: Pairing
+    tasks: Tasks
+
+
 class ClientDoor:
     """Where new connections of clients come in."""
 
-    def __init__(self, sessions: Sessions, rules: SessionRules, clock: Clock) -> None:
-        self._home = (sessions, rules, clock)
+    def __init__(self, home: ClientHome) -> None:
+        self._home = home
 
-    def open(self, sink: Sink, *, remote: str) -> ClientPeer:  # noqa: ARG002 admission by address is the edge's
+    def open(self, sink: Sink, *, remote: str) -> ClientPeer:
         """Make the peer of a new connection."""
-        return ClientPeer(sink, self._home)
+        return ClientPeer(sink, self._home, remote=remote)
 
 
 class ClientPeer:
     """The flow's side of one client's socket."""
 
-    def __init__(self, sink: Sink, home: tuple[Sessions, SessionRules, Clock]) -> None:
+    def __init__(self, sink: Sink, home: ClientHome, *, remote: str) -> None:
         self._sink = sink
-        self._sessions, self._rules, self._clock = home
+        self._sessions, self._rules, self._clock = home.sessions, home.rules, home.clock
+        self._home = home
+        self._remote = remote
         self._session: Session | None = None
         self._closing: list[Session] = []  # earlier ones of this connection that still wait for results
+        self._introducing: asyncio.Task[None] | None = None  # checks a pairing code, then opens a session
+        self._wrong_codes = 0
+        self._gone = False
 
     @property
     def binary_audio(self) -> bool:
@@ -82,6 +104,7 @@ class ClientPeer:
 
     def lost(self) -> None:
         """The connection is gone."""
+        self._gone = True
         session, self._session = self._session, None
         for each in (*self._closing, session):
             if each is not None:
@@ -104,7 +127,46 @@ class ClientPeer:
         self._sessions.close(session, lambda: last_word and self._sink.post(last_word))
 
     def _init(self, message: SessionInit) -> None:
+        """Open a session: at once, or when its pairing code is checked and all before it are open."""
         opening = agree(message, self._rules.session, self._rules.segmentation)
+        code = (message.pairing_code or "").strip()
+        if self._session is not None:
+            self._close(self._session)
+        if code or self._introducing is not None:
+            checking = self._introduce(opening, code, before=self._introducing)
+            self._introducing = self._home.tasks.start(checking, name=f"pairing {opening.trace_id}")
+        else:
+            self._open(opening)
+
+    async def _introduce(self, opening: Opening, code: str, *, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait((before,))
+        redeemed = await self._redeem(code) if code else None
+        if self._introducing is asyncio.current_task():
+            self._introducing = None
+        if not self._gone:
+            self._introduced(opening, redeemed)
+
+    async def _redeem(self, code: str) -> Redeemed | None:
+        return None if self._gone else await self._home.pairing.redeem(code, self._remote)
+
+    def _introduced(self, opening: Opening, redeemed: Redeemed | None) -> None:
+        """Open a session, paired or not; close the connection of somebody who guesses."""
+        if redeemed is None:
+            self._open(opening)
+            return
+        complaint = redeemed.complaint(lang=opening.hint_lang, trace_id=opening.trace_id)
+        self._wrong_codes += redeemed.wrong
+        guessing = self._wrong_codes >= self._home.pairing.options.guesses_per_connection
+        if not guessing:
+            self._open(replace(opening, paired_with=redeemed.node_id))
+        if complaint is not None:
+            self._sink.post(complaint)
+        if guessing:
+            self._gone = True
+            self._sink.close(CloseCode.TOO_MANY_GUESSES, "too many wrong pairing codes")
+
+    def _open(self, opening: Opening) -> None:
         if self._session is not None:
             self._close(self._session)
         session = self._session = self._sessions.open(opening, self._sink)
@@ -113,6 +175,7 @@ class ClientPeer:
                 session_id=session.id,
                 trace_id=opening.trace_id,
                 message="session created",
+                assigned_node_id=opening.paired_with,
                 protocol_version=PROTOCOL_VERSION,
                 use_binary_frame=opening.binary_audio,
                 negotiated_codec=opening.audio_format.value,

@@ -142,7 +142,8 @@ class Dispatch:
 
     def _report(self, job: Job) -> None:
         if job.told_waiting != _NO_NODE:
-            why = self._snapshot.explain(Need(job.pairs, job.needs.services))
+            need = Need(job.pairs, job.needs.services, job.session.opening.paired_with)
+            why = self._snapshot.explain(need)
             self._metrics.no_available_node_total.inc(why.main_reason())
         self._watcher.waiting(job, _NO_NODE)
 

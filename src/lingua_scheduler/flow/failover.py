@@ -59,22 +59,25 @@ class Failover:
         for job in self._roster.on_node(node_id, epoch):
             self.retry(job, why="node_lost", code="NODE_UNAVAILABLE")
 
-    def retry(self, job: Job, *, why: str, code: str) -> None:
-        """Give the current attempt up; the next one goes to another node while the budget lasts."""
+    def retry(self, job: Job, *, why: str, code: str, failed: bool = True) -> None:
+        """Give the current attempt up; the next one goes to another node while the budget lasts.
+
+        An attempt that has not even `failed`, because its node was full, costs nothing of it.
+        """
         reservation = job.reservation
         if job.stage is not Stage.OUT or reservation is None:
             return
         self._metrics.failover_total.inc(why)
         _log.info("failover", job=job.id, attempt=job.attempt, node=reservation.node_id, why=why)
         job.tried.add(reservation.node_id)
-        if job.failovers >= self._options.failover_max_attempts:
+        if failed and job.failovers >= self._options.failover_max_attempts:
             reason = MissingReason.JOB_TIMEOUT if code == "JOB_TIMEOUT" else MissingReason.JOB_FAILED
             self._endings.give_up(job, reason, code)
             return
         if code in NODE_FAILURE_CODES:
             job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
         job.reservation = None
-        job.failovers += 1
+        job.failovers += failed
         job.accepted = job.running = False
         job.stage = Stage.WAITING
         self._endings.release(reservation)
@@ -123,10 +126,11 @@ class Failover:
         self._watch(job, since + limit_s, lambda: self._timed_out(job, why="timeout", code="JOB_TIMEOUT"))
 
     def _ack_over(self, job: Job, *, since: float) -> None:
-        if job.accepted:
+        if job.accepted or job.running:
             self._await_result(job, since=since)
         else:
-            self._timed_out(job, why="no_ack", code="NODE_UNAVAILABLE")
+            self._metrics.ack_timeout_total.inc()
+            self._timed_out(job, why="ack_timeout", code="NODE_UNAVAILABLE")
 
     def _watch(self, job: Job, when: float, callback: Callable[[], None]) -> None:
         job.disarm()
@@ -135,7 +139,6 @@ class Failover:
     def _timed_out(self, job: Job, *, why: str, code: str) -> None:
         if job.stage is not Stage.OUT or job.reservation is None:
             return
-        self._metrics.ack_timeout_total.inc()
         self._routing.cancel(
             job.reservation, job_id=job.id, trace_id=job.brief.trace_id, reason="job_timeout"
         )

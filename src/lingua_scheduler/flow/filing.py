@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import JobLedger, NewJob
+from lingua_scheduler.core.ports import JobLedger, NewJob, Remembered
 from lingua_scheduler.flow.job import Job
 
 
@@ -16,7 +16,7 @@ class Filing:
 
     async def placed(self, job: Job, reservation: Reservation) -> bool:
         """Make this the job's current attempt; False when somebody else has the job, or it has ended."""
-        if job.stored and await self._ledger.attempt(job.session.id, reservation):
+        if job.stored and await self._attempt(job, reservation):
             return True
         claimed = await self._ledger.create(self._new(job), reservation)
         if claimed.fresh:  # its first writing, or Redis had forgotten it
@@ -25,7 +25,10 @@ class Filing:
         if claimed.job_id != job.id or job.stored:
             return False
         job.stored = True  # an earlier writing of our own, whose answer was not heard
-        return await self._ledger.attempt(job.session.id, reservation)
+        return await self._attempt(job, reservation)
+
+    async def _attempt(self, job: Job, reservation: Reservation) -> bool:
+        return await self._ledger.attempt(job.session.id, reservation, _affinity(job))
 
     async def waiting(self, job: Job) -> bool:
         """File a job that has no node yet; False when somebody else has its utterance."""
@@ -51,7 +54,12 @@ class Filing:
             record=job.record(),
             audio=job.brief.cut.audio,
             ttl_ms=self._keep_ms,
-            affinity=session.affinity.recorded(job.brief.tgt_lang),
+            affinity=_affinity(job),
             preferred_pool=session.preferred_pool,
             last_pair=str(job.pairs[0]),
         )
+
+
+def _affinity(job: Job) -> Remembered:
+    affinity = job.session.affinity
+    return Remembered(affinity.recorded(job.brief.tgt_lang), affinity.ttl_ms)

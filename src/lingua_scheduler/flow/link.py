@@ -28,10 +28,12 @@ from lingua_scheduler.wire.node import (
     JobCancel,
     JobResult,
     JobStarted,
+    ModelNotAvailable,
     NodeError,
     NodeHeartbeat,
     NodeRegister,
     NodeRegisterAck,
+    PairingCodeRequest,
 )
 
 _log = get_logger(__name__)
@@ -103,13 +105,19 @@ class Link:
         elif isinstance(message, NodeHeartbeat):
             self._write(message)
         else:
-            self._take(message)
+            self._take(self._member, message)
 
-    def _take(self, message: FromNode) -> None:
+    def _take(self, member: Membership, message: FromNode) -> None:
         results = self._home.results
         match message:
             case JobResult():
                 results.result(self.node_id, message)
+                member.note_missing(message)
+            case ModelNotAvailable():
+                results.model_missing(self.node_id, message.job_id)
+                member.note_missing(message)
+            case PairingCodeRequest():
+                self._home.pairing.request(self.node_id, self._sink)
             case AsrPartial():
                 results.partial(self.node_id, message)
             case JobAck():
@@ -213,7 +221,7 @@ class Link:
             if message.node_id != member.node_id:
                 raise _wrong_id()
             member.hear(message)
-        if await member.write() is Beat.REPLACED:
+        if await member.write(reported=message is not None) is Beat.REPLACED:
             self.replaced()
 
     # Deadlines

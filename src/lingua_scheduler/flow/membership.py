@@ -13,6 +13,8 @@ from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.core.ports import Beat, NodeLedger, Sink
 from lingua_scheduler.errors import LinguaError, NodeRefused
 from lingua_scheduler.flow.failover import Failover
+from lingua_scheduler.flow.model_reports import ModelReports, missing_service
+from lingua_scheduler.flow.pairing import Pairing
 from lingua_scheduler.flow.registrar import Registrar
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
@@ -21,7 +23,7 @@ from lingua_scheduler.flow.snapshot import Snapshot
 from lingua_scheduler.flow.waiting import WaitingRoom
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.wire.node import NodeHeartbeat
+from lingua_scheduler.wire.node import JobResult, ModelNotAvailable, NodeHeartbeat
 from lingua_scheduler.wire.node import NodeStatus as NodeStatusMessage
 
 _log = get_logger(__name__)
@@ -40,6 +42,8 @@ class LinkHome:
     waiting: WaitingRoom
     results: Results
     failover: Failover
+    pairing: Pairing
+    reports: ModelReports
     rules: NodeRules
     pools: PoolPlan
     tasks: Tasks
@@ -54,6 +58,7 @@ class Membership:
         self._sink = sink
         self._home = home
         self._watch = Deadline(home.alarms, self._scan)
+        self._mark_over = Deadline(home.alarms, self._unmark)
         self._on_change: Callable[[], None]
 
     @property
@@ -84,21 +89,34 @@ class Membership:
             raise NodeRefused("NODE_UNAVAILABLE", "the registration has ended: send node_register again")
         self._tell(self.node.hear(message))
 
-    async def write(self) -> Beat:
-        """Write how the node stands, and let placement know."""
+    async def write(self, *, reported: bool) -> Beat:
+        """Write how the node stands, by its own report or by what is known here; let placement know."""
         home = self._home
-        outcome = await self.node.beat()
+        outcome = await self.node.beat(reported=reported)
         if outcome is not Beat.REPLACED:
             facts = self.node.facts
             if home.routing.link(self.node_id) is self._link:
+                before = home.snapshot.node(self.node_id)
                 self._watch.move(self.node.deadline)
                 home.snapshot.put(facts)
+                if before is not None and before.shelf != facts.shelf:
+                    home.waiting.review(facts)
             home.waiting.capacity(facts, facts.max_jobs)
         return outcome
+
+    def note_missing(self, message: JobResult | ModelNotAvailable) -> None:
+        """Offer less of the node for a while if this says that it lacks a service."""
+        report = missing_service(message)
+        if report is None:
+            return
+        if self._home.reports.take(self.node, report):
+            self._on_change()
+        self._mark_over.move(self.node.unavailability.deadline(self._home.clock.now()))
 
     def end(self) -> bool:
         """Stop watching and move the node's jobs; False when a newer connection has its place."""
         self._watch.clear()
+        self._mark_over.clear()
         held = self._home.routing.disconnect(self._link)
         if held:
             self._home.metrics.nodes_connected.dec()
@@ -123,6 +141,11 @@ class Membership:
         self._become(change)
         if change is not None and change.after is NodeStatus.OFFLINE:
             self._move_jobs()
+
+    def _unmark(self) -> None:
+        self._mark_over.move(self.node.unavailability.deadline(self._home.clock.now()))
+        if not self.silent:
+            self._on_change()
 
     def _move_jobs(self) -> None:
         for epoch in self.node.epochs:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import msgspec
 
-from lingua_scheduler.core.model import AudioFormat, Languages, new_trace_id
+from lingua_scheduler.core.model import AudioFormat, Languages, NodeId, new_trace_id
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.errors import InvalidMessage, UnsupportedFeature
 from lingua_scheduler.wire.common import Features, Pipeline
@@ -67,6 +67,7 @@ class Opening:
     binary_audio: bool
     wants_backpressure: bool
     adaptive: bool
+    paired_with: NodeId | None = None  # the node whose code the client brought
 
 
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)

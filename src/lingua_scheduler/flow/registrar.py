@@ -8,6 +8,7 @@ from lingua_scheduler.core.model import InstanceId, NodeId, PoolId, new_node_id
 from lingua_scheduler.core.placement import NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.core.ports import Beat, NodeLedger
+from lingua_scheduler.core.unavailability import Unavailability
 from lingua_scheduler.flow.registration import Announcement, NodeRules
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.node import NodeHeartbeat, NodeRegister
@@ -33,6 +34,7 @@ class Registrar:
     ) -> None:
         self.said = Announcement(message, rules)
         self.node_id = NodeId(message.node_id or new_node_id())
+        self.unavailability = Unavailability(rules.unavailability)
         self.epochs: list[int] = []  # of this registration, newest last; a restored one has several
         self._ledger = ledger
         self._owner = owner
@@ -68,10 +70,12 @@ class Registrar:
             owner=self._owner,
             asr=said.asr,
             semantic=said.semantic,
-            types=said.types,
+            types=said.types - self.unavailability.types(self._clock.now()),
             max_jobs=said.max_jobs,
             running_jobs=said.running_jobs,
             closed=said.closed(self.status),
+            region=said.register.region or "",
+            gpu_tier=said.register.gpu_tier or "",
             private=not said.register.accept_public_jobs,
             sequential=not said.offers(ANY_ORDER),
             acknowledges=said.offers(JOB_ACK),
@@ -98,9 +102,14 @@ class Registrar:
             await self._ledger.register(self.facts, lease_ms=self._lease_ms, takeover=takeover)
         )
 
-    async def beat(self) -> Beat:
-        """Renew the lease; a node whose lease had ended while it was connected is written anew."""
-        outcome = await self._ledger.beat(self.facts, epoch=self.epoch, lease_ms=self._lease_ms)
+    async def beat(self, *, reported: bool = True) -> Beat:
+        """Renew the lease; a node whose lease had ended while it was connected is written anew.
+
+        Unless the node itself `reported`, what it said about its load is out of date.
+        """
+        outcome = await self._ledger.beat(
+            self.facts, epoch=self.epoch, lease_ms=self._lease_ms, reported=reported
+        )
         if outcome is Beat.GONE and self.status is not NodeStatus.OFFLINE:
             await self.register(again=True)
             _log.info("node_restored", node=self.node_id, epoch=self.epoch)

@@ -9,6 +9,7 @@ import msgspec
 
 from lingua_scheduler.core.lifecycle import HealthFacts, NodeHealthOptions, NodeStatus
 from lingua_scheduler.core.placement import Exclusion
+from lingua_scheduler.core.unavailability import UnavailabilityOptions
 from lingua_scheduler.errors import NodeRefused
 from lingua_scheduler.wire.machine import LanguageCapabilities, ResourceUsage
 from lingua_scheduler.wire.node import NodeHeartbeat, NodeRegister
@@ -48,6 +49,7 @@ class NodeRules:
 
     nodes: NodeOptions
     health: NodeHealthOptions
+    unavailability: UnavailabilityOptions
 
     def lease_s(self, announced_interval_s: float | None) -> float:
         """Life of a node's record without a heartbeat; nodes that report more often get a shorter one."""

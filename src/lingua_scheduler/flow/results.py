@@ -20,8 +20,6 @@ from lingua_scheduler.wire.session import UiEventKind
 
 _log = get_logger(__name__)
 
-_RETRYABLE = frozenset({"MODEL_NOT_AVAILABLE", "NODE_OVERLOADED"})
-
 
 class Results:
     """Takes what a node says about a job of this instance's sessions."""
@@ -63,6 +61,14 @@ class Results:
             return
         self._runs(job)
         job.session.delivery.partial(job, message)
+
+    def model_missing(self, node_id: NodeId, job_id: str) -> None:
+        """The node cannot do the job because it lacks a model: the older form of a failed result."""
+        job = self._roster.get(job_id)
+        if job is None or not job.on_node(node_id):
+            self._metrics.results_dropped_total.inc("stale" if job else "unknown")
+            return
+        self._failover.retry(job, why="model_not_available", code="MODEL_NOT_AVAILABLE")
 
     def result(self, node_id: NodeId, message: JobResult) -> None:
         """The node is done with the job."""
@@ -106,8 +112,13 @@ class Results:
     def _failed(self, job: Job, message: JobResult) -> None:
         code = message.error.code if message.error else ""
         text = message.error.message if message.error else ""
-        if code in _RETRYABLE or text.startswith("DUPLICATE_"):
-            self._failover.retry(job, why=code.lower() if code in _RETRYABLE else "duplicate", code=code)
+        if code == "NODE_OVERLOADED":
+            self._metrics.node_overload_reject_total.inc()
+            self._failover.retry(job, why="node_overloaded", code=code, failed=False)
+            return
+        if code == "MODEL_NOT_AVAILABLE" or text.startswith("DUPLICATE_"):
+            why = "model_not_available" if code == "MODEL_NOT_AVAILABLE" else "duplicate"
+            self._failover.retry(job, why=why, code=code)
             return
 
         def tell() -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
 
 from lingua_scheduler.core.affinity import Wish
 from lingua_scheduler.core.model import NodeId, PoolId
 from lingua_scheduler.core.placement import Ask, Exclusion, NodeFacts
-from lingua_scheduler.core.pools import PoolPlan
+from lingua_scheduler.core.pools import NOWHERE, PoolPlan
 from lingua_scheduler.core.timeouts import TimeoutOptions
 from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.routing import Routing
@@ -43,29 +43,49 @@ class Searches:
         `offered` is known to have a free slot, `missed` had one and could not be reached.
         """
         wish = job.session.wish(job)
-        need = Need(job.pairs, job.needs.services)
+        need = Need(job.pairs, job.needs.services, job.session.opening.paired_with)
         without = frozenset(job.tried | self._out_of_turn(job)).union(missed)
         if wish is not None and wish.node_id in without:
             wish = None
         bound = self._binding(wish, need)
         named = (wish.node_id if wish else None, offered)
-        asks = tuple(
-            Ask(
-                job_id=job.id,
-                attempt=job.attempt + 1,
-                pool=pool,
-                shelves=shelves,
-                reachable=self._routing.reachable,
-                ttl_ms=round(self._timeouts.reservation_ttl_s(job.brief.cut.duration_ms) * 1000),
-                without=without,
-                prefer=wish.node_id if wish else None,
-                bound=bound is not None,
-                again=job.unheard,
-            )
-            for pool in ([bound.pool] if bound else self._route(job))
-            if (shelves := self._snapshot.shelves(pool, need, named=named))
+        blank = Ask(
+            job_id=job.id,
+            attempt=job.attempt + 1,
+            pool=NOWHERE,
+            shelves=(),
+            reachable=self._routing.reachable,
+            ttl_ms=round(self._timeouts.reservation_ttl_s(job.brief.cut.duration_ms) * 1000),
+            without=without,
+            prefer=named[0],
+            again=job.unheard,
         )
-        return Search(asks, without, bound.node_id if bound else None)
+        if bound is not None:
+            shelves = self._snapshot.shelves(bound.pool, need, named=named)
+            ask = replace(blank, pool=bound.pool, shelves=shelves, bound=True)
+            return Search((ask,), without, bound.node_id)
+        route = self._route(job)
+        asks = (*self._ask_paired(blank, need, route), *self._ask_anybody(blank, need, route, named))
+        return Search(asks, without, None)
+
+    def _ask_paired(self, blank: Ask, need: Need, route: tuple[PoolId, ...]) -> Iterator[Ask]:
+        """Ask the node that the session is paired with, wherever it is, before anybody else."""
+        facts = self._snapshot.node(need.paired_with) if need.paired_with else None
+        if facts is None or facts.closed is not None or facts.node_id in blank.without:
+            return
+        may_leave = facts.pool in route or not self._pools.strict
+        if may_leave and need.refuses(facts) is None and facts.owner in blank.reachable:
+            yield replace(blank, pool=facts.pool, shelves=(facts.shelf,), prefer=facts.node_id, only=True)
+
+    def _ask_anybody(
+        self, blank: Ask, need: Need, route: tuple[PoolId, ...], named: Collection[NodeId | None]
+    ) -> Iterator[Ask]:
+        public = replace(need, paired_with=None)
+        nearest = self._snapshot.nearest(public)
+        for wanted in (nearest, public) if nearest else (public,):
+            for pool in route:
+                if shelves := self._snapshot.shelves(pool, wanted, named=named):
+                    yield replace(blank, pool=pool, shelves=shelves)
 
     def _binding(self, wish: Wish | None, need: Need) -> NodeFacts | None:
         """Find the node that nobody else may stand in for, while it can be expected to take the job."""

@@ -128,6 +128,8 @@ class Sessions:
     async def _write_record(self, session: Session) -> None:
         languages = session.languages
         fields = {"trace_id": session.opening.trace_id, "src_lang": languages.src, "tgt_lang": languages.tgt}
+        if session.opening.paired_with is not None:
+            fields["paired_node_id"] = session.opening.paired_with
         try:
             session.epoch = await self._ledgers.sessions.open(session.id, self._owner, fields)
         except StoreError as error:

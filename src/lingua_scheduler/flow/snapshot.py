@@ -23,8 +23,12 @@ _FITTING_KEPT = 1024  # needs whose shelves are remembered; clients may think of
 
 
 class PlacementOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How the read model of nodes is kept and how much of it one placement looks at."""
+    """How the read model of nodes is kept, how much of it one placement looks at, and whom it prefers."""
 
+    prefer_region: str = ""
+    """Nodes that announced this region are asked first; empty prefers none."""
+    prefer_gpu_tier: str = ""
+    """Nodes that announced this strength are asked first; empty prefers none."""
     shelves: Annotated[int, msgspec.Meta(ge=1, le=64)] = 8
     """Most kinds of nodes offered to one reservation; with more of them, a random choice."""
     refresh_ms: Annotated[int, msgspec.Meta(ge=10)] = 100
@@ -39,12 +43,19 @@ class Need:
 
     pairs: tuple[Pair, ...]
     types: frozenset[str]
+    paired_with: NodeId | None = None  # this one may be private
+    region: str = ""  # only nodes of this region; empty: of any
+    gpu_tier: str = ""  # only nodes of this strength; empty: of any
+
+    def near(self, facts: NodeFacts) -> bool:
+        """Nodes like this one stand where they are wanted."""
+        return self.region in ("", facts.region) and self.gpu_tier in ("", facts.gpu_tier)
 
     def refuses(self, facts: NodeFacts) -> Exclusion | None:
         """Why nodes like this one will not do; None when they will."""
         if not facts.serves(self.pairs):
             return Exclusion.LANG_PAIR_UNSUPPORTED
-        if facts.private:
+        if facts.private and facts.node_id != self.paired_with:
             return Exclusion.NOT_IN_PUBLIC_POOL
         return None if self.types <= facts.types else Exclusion.MODEL_NOT_AVAILABLE
 
@@ -67,6 +78,11 @@ class Snapshot:
         self._shelves: dict[PoolId, dict[str, _Shelf]] = {pool: {} for pool in self._nodes}
         self._versions: dict[PoolId, int] = dict.fromkeys(self._nodes, 0)
         self._fitting: dict[tuple[PoolId, Need], tuple[str, ...]] = {}
+
+    def nearest(self, need: Need) -> Need | None:
+        """Narrow a need to the preferred region and strength; None when nothing is preferred."""
+        region, tier = self._options.prefer_region, self._options.prefer_gpu_tier
+        return replace(need, region=region, gpu_tier=tier) if region or tier else None
 
     @property
     def pools(self) -> tuple[PoolId, ...]:
@@ -124,7 +140,9 @@ class Snapshot:
         fitting = self._fitting.get((pool, need))
         if fitting is None:
             kinds = self._shelves[pool].items()
-            fitting = tuple(name for name, shelf in kinds if need.refuses(shelf.kind) is None)
+            fitting = tuple(
+                name for name, shelf in kinds if need.refuses(shelf.kind) is None and need.near(shelf.kind)
+            )
             if len(self._fitting) >= _FITTING_KEPT:
                 self._fitting.clear()
             self._fitting[pool, need] = fitting

@@ -83,6 +83,7 @@ class Seat:
         return (
             facts.node_id not in job.tried
             and job.needs.services <= facts.types
+            and (not facts.private or job.session.opening.paired_with == facts.node_id)
             and self.bound_to in (None, facts.node_id)
         )
 
@@ -130,6 +131,13 @@ class WaitingRoom:
         for _ in range(slots):
             if not self.pass_on(offer):
                 return
+
+    def review(self, facts: NodeFacts) -> None:
+        """Release those who would take no other node, now that this one can do less than before."""
+        bound = [seat for seat in self._seats.values() if seat.bound_to == facts.node_id]
+        for seat in bound:
+            if not seat.fits(facts) or not facts.serves(seat.job.pairs):
+                self.leave(seat.job)
 
     def pass_on(self, offer: Offer) -> bool:
         """Show an offer to the most urgent job that has not seen it; False when there is none."""

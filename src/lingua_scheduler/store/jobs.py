@@ -9,7 +9,7 @@ import msgspec
 
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import Claimed, Finish, NewJob
+from lingua_scheduler.core.ports import NOBODY, Claimed, Finish, NewJob, Remembered
 from lingua_scheduler.errors import StoreError
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
@@ -58,7 +58,8 @@ class JobStore:
             record=job.record,
             data=job.audio,
             job_ttl_ms=job.ttl_ms,
-            affinity=job.affinity or "",
+            affinity=job.affinity.node_id or "",
+            affinity_ttl_ms=job.affinity.ttl_ms,
             pool="" if job.preferred_pool is None else job.preferred_pool,
             pair=job.last_pair,
             forget=self._outdated(job.session_id, claim),
@@ -72,10 +73,19 @@ class JobStore:
         claims.append(claim)
         return [claims.popleft()] if len(claims) > CLAIMS_KEPT else []
 
-    async def attempt(self, session_id: SessionId, reservation: Reservation) -> bool:
+    async def attempt(
+        self, session_id: SessionId, reservation: Reservation, affinity: Remembered = NOBODY
+    ) -> bool:
         """Make `reservation.attempt` the job's current one."""
-        job = self._keys.job(session_id, reservation.job_id)
-        return bool(await self._attempt(job=job, attempt=reservation.attempt, node=reservation.node_id))
+        reply = await self._attempt(
+            job=self._keys.job(session_id, reservation.job_id),
+            session=self._keys.session(session_id),
+            attempt=reservation.attempt,
+            node=reservation.node_id,
+            affinity=affinity.node_id or "",
+            affinity_ttl_ms=affinity.ttl_ms,
+        )
+        return bool(reply)
 
     async def step(self, session_id: SessionId, reservation: Reservation, state: str) -> bool:
         """Advance the current attempt to `state`."""

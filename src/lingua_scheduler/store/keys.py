@@ -129,11 +129,6 @@ class Keys:
         """Count the changes of a pool."""
         return f"{self.prefix}:{{pool:{pool}}}:version"
 
-    @_kind("hash", ttl="the longest mark (60 s)")
-    def unavailable(self, pool: int, node: str) -> str:
-        """Mark services a node cannot serve now, each with the end of the mark in ms."""
-        return f"{self.prefix}:{{pool:{pool}}}:unavailable:{node}"
-
     @_kind("hash", ttl="1 day after the last registration")
     def where(self, node: str) -> str:
         """Tell a node's pool, and the epoch that fences its older owners."""
@@ -179,10 +174,15 @@ class Keys:
         """Keep messages that could not be handled, with the reason."""
         return f"{self.prefix}:{{instance:{instance}}}:dead"
 
-    @_kind("string", ttl="5 min; removed when it is used")
+    @_kind("string", ttl="the code's (5 min); removed when it is used")
     def pairing(self, code: str) -> str:
         """Tell which node a pairing code belongs to."""
         return f"{self.prefix}:{{pair:{code}}}:pairing"
+
+    @_kind("string", ttl="the window in which one notice is enough (5 s)")
+    def notice(self, subject: str) -> str:
+        """Tell that an instance has logged a missing service; `subject` is a digest of its name."""
+        return f"{self.prefix}:{{notice:{subject}}}:notice"
 
     @_kind("hash", ttl="30 min after the last speech")
     def room(self, code: str) -> str:

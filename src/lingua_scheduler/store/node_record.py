@@ -28,6 +28,8 @@ class _Facts(msgspec.Struct, frozen=True):
     types: list[str]
     max_jobs: int
     closed: str
+    region: str
+    gpu_tier: str
     private: bool
     sequential: bool
     acknowledges: bool
@@ -52,6 +54,8 @@ def written(facts: NodeFacts) -> bytes:
             types=sorted(facts.types),
             max_jobs=facts.max_jobs,
             closed=facts.closed or "",
+            region=facts.region,
+            gpu_tier=facts.gpu_tier,
             private=facts.private,
             sequential=facts.sequential,
             acknowledges=facts.acknowledges,
@@ -76,6 +80,8 @@ def read(node_id: NodeId, pool: PoolId, raw: bytes) -> NodeFacts | None:
         types=frozenset(stored.types),
         max_jobs=stored.max_jobs,
         closed=closed,
+        region=stored.region,
+        gpu_tier=stored.gpu_tier,
         private=stored.private,
         sequential=stored.sequential,
         acknowledges=stored.acknowledges,

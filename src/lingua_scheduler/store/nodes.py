@@ -82,8 +82,8 @@ class NodeStore:
                 return True
         return False
 
-    async def beat(self, facts: NodeFacts, *, epoch: int, lease_ms: int) -> Beat:
-        """Renew the lease with fresh facts."""
+    async def beat(self, facts: NodeFacts, *, epoch: int, lease_ms: int, reported: bool = True) -> Beat:
+        """Renew the lease with fresh facts; unless the node `reported`, its load is as before."""
         reply = await self._slots.where_it_stands(
             self._beat,
             facts.pool,
@@ -96,7 +96,7 @@ class NodeStore:
             epoch=epoch,
             lease_ms=lease_ms,
             max=facts.max_jobs,
-            running=facts.running_jobs,
+            running=facts.running_jobs if reported else "",
             door=node_record.door(facts),
             facts=node_record.written(facts),
             about=_encode(facts.about),

@@ -53,6 +53,7 @@ class Slots:
             bound=int(ask.bound),
             without=_spaced(ask.without) if ask.without else "",
             dry=int(dry),
+            only=int(ask.only),
         )
         if isinstance(reply, bytes):
             return None

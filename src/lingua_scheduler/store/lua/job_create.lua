@@ -2,7 +2,9 @@
 -- A session that vanished from Redis while its owner lives is written anew.
 -- Returns {'fresh', job}, {'known', job} when the claim is taken, or {'fenced'} when the session has a newer owner.
 -- KEYS: session claims job audio
--- ARGV: owner epoch session_ttl_ms claim job_id state attempt node record data job_ttl_ms affinity pool pair forget...
+-- ARGV: owner epoch session_ttl_ms claim job_id state attempt node record data job_ttl_ms
+-- ARGV: affinity affinity_ttl_ms pool pair forget...
+-- include: now_ms remember
 local current = redis.call('HGET', session, 'epoch')
 if current and current ~= epoch then
   return {'fenced'}
@@ -23,11 +25,7 @@ end
 redis.call('HSET', job, 'state', state, 'attempt', attempt, 'node', node, 'record', record)
 redis.call('PEXPIRE', job, job_ttl_ms)
 redis.call('SET', audio, data, 'PX', job_ttl_ms)
-if affinity == '' then
-  redis.call('HDEL', session, 'timeout_node_id')
-else
-  redis.call('HSET', session, 'timeout_node_id', affinity)
-end
+remember(session, affinity, affinity_ttl_ms)
 if pool ~= '' then
   redis.call('HSET', session, 'preferred_pool', pool, 'last_lang_pair', pair)
 end

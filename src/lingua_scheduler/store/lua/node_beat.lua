@@ -1,4 +1,5 @@
--- Renew a node's lease with fresh facts. What it runs beyond our reservations is foreign load.
+-- Renew a node's lease with fresh facts. What it runs beyond our reservations is foreign load; with running = ''
+-- it has not said anything new about that.
 -- Returns 'renewed', 'gone' when the lease had ended, 'replaced' when another epoch is there, or the shelf the node
 -- must be taken from (`before`).
 -- KEYS: node nodes aside leases changes version shelf before
@@ -16,7 +17,7 @@ if standing ~= before_name then
   return standing
 end
 local held = math.max(0, jobs_of(before, aside, id) - foreign)
-local extra = math.max(0, running - held)
+local extra = running == '' and tonumber(foreign) or math.max(0, running - held)
 local now = now_ms()
 redis.call('HSET', node, 'facts', facts, 'about', about)
 redis.call('PEXPIRE', node, lease_ms)

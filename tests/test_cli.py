@@ -129,7 +129,7 @@ def test_speak_and_node_know_where_the_scheduler_is() -> None:
     speak = _parser().parse_args(["speak", "a.wav", "--from", "en", "--to", "pt"])
     assert (speak.file, speak.src, speak.tgt, speak.url) == ("a.wav", "en", "pt", "ws://127.0.0.1:5010")
     node = _parser().parse_args(["node", "--capacity", "2"])
-    assert (node.url, node.node_id, node.capacity) == ("ws://127.0.0.1:5010", None, 2)
+    assert (node.url, node.node_id, node.capacity, node.demo) == (None, None, 2, False)
 
 
 def test_a_reader_who_has_seen_enough_is_no_failure_to_talk_about() -> None:

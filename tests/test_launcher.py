@@ -49,7 +49,12 @@ def checkout(tmp_path: Path) -> Path:
     (root / "requirements").mkdir(parents=True)
     shutil.copy(ROOT / "lingua", root)
     shutil.copy(ROOT / "requirements" / "install.py", root / "requirements")
-    for name, text in (("run.txt", ""), ("test.txt", "# more\n")):
+    for name, text in (
+        ("run.txt", ""),
+        ("test.txt", "# more\n"),
+        ("speech.txt", "# engines\n"),
+        ("speech-test.txt", "# recordings\n"),
+    ):
         (root / "requirements" / name).write_text(text)
     (root / "pyproject.toml").write_text(PYPROJECT)
     (root / "backend.py").write_text(BACKEND)
@@ -68,7 +73,12 @@ def prepared(root: Path, wants: str = "run") -> Path:
     (root / ".venv" / "bin").mkdir(parents=True)
     (root / ".venv" / "bin" / "python").symlink_to(sys.executable)
     program(root / ".venv" / "bin" / "lingua", 'pwd; for word in "$@"; do echo "<$word>"; done; exit 7')
-    lock = b"".join((root / name).read_bytes() for name in (f"requirements/{wants}.txt", "pyproject.toml"))
+    files = {
+        "run+speech": ("run", "speech"),
+        "test+speech": ("test", "speech", "speech-test"),
+    }.get(wants, (wants,))
+    names = (*(f"requirements/{name}.txt" for name in files), "pyproject.toml")
+    lock = b"".join((root / name).read_bytes() for name in names)
     checksum = subprocess.run(["cksum"], input=lock, capture_output=True, check=True).stdout.decode().strip()
     (root / ".venv" / "lingua-stamp").write_text(f"{wants} {checksum} {root} {PYTHON_VERSION}\n")
     (root / "requirements" / "install.py").write_text("import sys\nprint('INSTALL', sys.argv[1])\n")
@@ -118,7 +128,7 @@ def test_a_directory_search_path_does_not_mislead_it(checkout, tmp_path) -> None
 
 
 def test_an_unchanged_checkout_installs_nothing(checkout) -> None:
-    assert installs(prepared(checkout), "up") == []
+    assert installs(prepared(checkout), "serve") == []
 
 
 @pytest.mark.parametrize("changed", ["requirements/run.txt", "pyproject.toml"])
@@ -126,18 +136,18 @@ def test_a_changed_lock_or_project_is_installed(checkout, changed) -> None:
     root = prepared(checkout)
     with (root / changed).open("a") as file:
         file.write("# changed\n")
-    assert installs(root, "up") == ["run"]
+    assert installs(root, "serve") == ["run"]
 
 
 def test_a_moved_checkout_is_installed_anew(checkout, tmp_path) -> None:
     root = prepared(checkout).rename(tmp_path / "moved")
-    assert installs(root, "up") == ["run"]
+    assert installs(root, "serve") == ["run"]
 
 
 def test_an_environment_without_stamp_or_command_is_installed(checkout) -> None:
     root = prepared(checkout)
     (root / ".venv" / "lingua-stamp").unlink()
-    assert installs(root, "up") == ["run"]
+    assert installs(root, "serve") == ["run"]
 
 
 def test_another_version_of_python_is_installed_for(checkout, tmp_path) -> None:
@@ -145,7 +155,7 @@ def test_another_version_of_python_is_installed_for(checkout, tmp_path) -> None:
     newer = program(
         tmp_path / "newer", f'[ "$1" != -V ] || {{ echo Python 9.9.9; exit; }}; exec {sys.executable} "$@"'
     )
-    assert installs(root, "up", env={**os.environ, "LINGUA_PYTHON": str(newer)}) == ["run"]
+    assert installs(root, "serve", env={**os.environ, "LINGUA_PYTHON": str(newer)}) == ["run"]
 
 
 def test_tests_get_their_tools_and_keep_them(checkout, tmp_path) -> None:
@@ -153,10 +163,10 @@ def test_tests_get_their_tools_and_keep_them(checkout, tmp_path) -> None:
     shutil.rmtree(checkout / ".venv")
     root = prepared(checkout, wants="test")
     assert installs(root, "test") == []
-    assert installs(root, "up") == []
+    assert installs(root, "serve") == []
     with (root / "requirements" / "test.txt").open("a") as file:
         file.write("# changed\n")
-    assert installs(root, "up") == ["test"]
+    assert installs(root, "serve") == ["test"]
 
 
 def test_without_a_suitable_python_it_says_what_is_needed(checkout, tmp_path) -> None:
@@ -164,7 +174,7 @@ def test_without_a_suitable_python_it_says_what_is_needed(checkout, tmp_path) ->
         (tmp_path / "bin").mkdir(exist_ok=True)
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool))
     program(tmp_path / "bin" / "python3", "exit 1")  # too old
-    code, out, err = run(checkout / "lingua", "up", env={"PATH": str(tmp_path / "bin")})
+    code, out, err = run(checkout / "lingua", "serve", env={"PATH": str(tmp_path / "bin")})
     assert (code, out) == (2, "")
     assert "needs Python 3.11 or later and found none" in err
     assert "LINGUA_PYTHON=" in err
@@ -172,7 +182,7 @@ def test_without_a_suitable_python_it_says_what_is_needed(checkout, tmp_path) ->
 
 def test_a_python_without_venv_is_named_with_the_way_out(checkout, tmp_path) -> None:
     (tmp_path / "ensurepip.py").write_text("raise ImportError\n")
-    code, out, err = run(checkout / "lingua", "up", env={**os.environ, "PYTHONPATH": str(tmp_path)})
+    code, out, err = run(checkout / "lingua", "serve", env={**os.environ, "PYTHONPATH": str(tmp_path)})
     assert (code, out) == (2, "")
     assert "comes without venv or pip" in err
     assert "apt install python3-venv" in err
@@ -202,3 +212,38 @@ def test_a_run_that_waits_takes_over_from_an_interrupted_one_and_the_next_starts
     assert "preparing .venv" in err
     assert "ready after" in err
     assert run(checkout / "lingua", env=environment) == (0, "it runs\n", "")
+
+
+@pytest.mark.parametrize("command", ["up", "node"])
+def test_what_runs_the_reference_node_installs_its_engines(checkout, command) -> None:
+    root = prepared(checkout)
+    assert installs(root, command) == ["run+speech"]
+    assert installs(root, command, "--demo") == []
+
+
+def test_a_scheduler_without_a_node_needs_no_engines(checkout) -> None:
+    assert installs(prepared(checkout), "up", "--no-node") == []
+
+
+def test_engines_that_are_there_are_not_taken_away(checkout) -> None:
+    root = prepared(checkout, "run+speech")
+    assert installs(root, "serve") == []
+    assert installs(root, "test") == ["test+speech"]
+
+
+def test_the_engines_can_be_asked_for(checkout) -> None:
+    environment = {**os.environ, "LINGUA_WITH": "speech"}
+    assert installs(prepared(checkout, "test"), "test", env=environment) == ["test+speech"]
+    assert installs(prepared_anew(checkout, "test+speech"), "test", env=environment) == []
+
+
+def prepared_anew(root: Path, wants: str) -> Path:
+    shutil.rmtree(root / ".venv")
+    return prepared(root, wants)
+
+
+def test_engines_that_cannot_be_installed_leave_a_way_out(checkout) -> None:
+    (checkout / "requirements" / "speech.txt").write_text("there-is-no-such-package==0 --hash=sha256:0\n")
+    code, _, err = run(checkout / "lingua", "up", env={**os.environ, "PIP_NO_INDEX": "1"})
+    assert code == 2
+    assert "./lingua up --demo" in err.splitlines()[-1]

@@ -227,12 +227,16 @@ def test_what_libraries_log_comes_out_in_the_same_form(lines: Lines) -> None:
     assert (second["event"], second["level"]) == ("ends as error", "error")
 
 
-def test_without_configuration_warnings_are_readable_on_standard_error(capfd) -> None:
-    get_logger("lingua_scheduler.flow.session").info("silent")
-    get_logger("lingua_scheduler.flow.session").warning("spoken", n=1)
-    assert flush()
-    assert "spoken" in (err := capfd.readouterr().err)
-    assert "silent" not in err
+def test_without_configuration_warnings_are_readable_on_standard_error() -> None:
+    """In a process of its own: whoever configured this one would be heard."""
+    program = (
+        "from lingua_scheduler.log import flush, get_logger\n"
+        "log = get_logger('lingua_scheduler.flow.session')\n"
+        "log.info('silent')\nlog.warning('spoken', n=1)\nassert flush()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "spoken" in done.stderr
+    assert "silent" not in done.stderr
 
 
 def test_a_blocked_pipe_costs_lines_but_no_time(pipe) -> None:

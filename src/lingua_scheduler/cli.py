@@ -54,10 +54,14 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(command=command)
         return added
 
-    _add_server_flags(add("up", _up, "Run everything on this machine: Redis, one instance and a demo node."))
+    everything = add(
+        "up", _up, "Run everything on this machine: Redis, one instance and a node that translates."
+    )
+    _add_server_flags(everything)
+    _add_own_node_flags(everything)
     _add_server_flags(add("serve", _serve, "Run one instance; without a Redis URL, with an embedded Redis."))
     _add_speak_flags(add("speak", _speak, "Stream a WAV file in real time and print what comes back."))
-    _add_node_flags(add("node", _node, "Run a node that answers by fixed rules."))
+    _add_node_flags(add("node", _node, "Run the reference node: speech recognition, translation and voice."))
     bench = add("bench", _bench, "Measure what a part costs, on real parts, and print a table.")
     bench.add_argument("what", choices=("placement",), help="placement: microseconds inside Redis")
     bench.add_argument(
@@ -100,19 +104,24 @@ def _add_speak_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--fast", action="store_true", help="do not wait for real time between frames")
 
 
+def _add_own_node_flags(parser: argparse.ArgumentParser) -> None:
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--demo", action="store_true", help="run a node that answers by fixed rules instead")
+    choice.add_argument("--no-node", action="store_true", help="run no node; wait for yours")
+
+
 def _add_node_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the node (TOML)")
+    parser.add_argument("--demo", action="store_true", help="answer by fixed rules, without engines")
     parser.add_argument(
-        "--url", default=_DEFAULT_URL, metavar="WS", help=f"scheduler (default {_DEFAULT_URL})"
+        "--url", metavar="WS", help=f"scheduler (default: as configured, else {_DEFAULT_URL})"
     )
     parser.add_argument(
         "--node-id", metavar="ID", help="id to register with; without it, the scheduler gives one"
     )
-    parser.add_argument("--capacity", type=int, default=4, metavar="N", help="jobs at a time (default 4)")
+    parser.add_argument("--capacity", type=int, metavar="N", help="jobs at a time")
     parser.add_argument(
-        "--languages",
-        default="en,pt,zh",
-        metavar="A,B",
-        help="languages understood and spoken (default en,pt,zh)",
+        "--languages", default="en,pt,zh", metavar="A,B", help="with --demo: languages (default en,pt,zh)"
     )
 
 
@@ -130,9 +139,10 @@ def _loaded(given: argparse.Namespace) -> Loaded:
 
 def _up(given: argparse.Namespace) -> int:
     loaded = _loaded(given)
-    from lingua_scheduler.commands.serve import up  # noqa: PLC0415
+    from lingua_scheduler.commands.serve import OwnNode, up  # noqa: PLC0415
 
-    return up(loaded.config)
+    own_node = OwnNode.NONE if given.no_node else OwnNode.DEMO if given.demo else OwnNode.SPEECH
+    return up(loaded.config, own_node)
 
 
 def _serve(given: argparse.Namespace) -> int:
@@ -160,10 +170,14 @@ def _speak(given: argparse.Namespace) -> int:
 
 
 def _node(given: argparse.Namespace) -> int:
+    if not given.demo:
+        from lingua_scheduler.node.speech.reference import run_speech_node  # noqa: PLC0415
+
+        return run_speech_node(given.config, url=given.url, node_id=given.node_id, capacity=given.capacity)
     from lingua_scheduler.commands.node import NodeRequest, run_node  # noqa: PLC0415
 
     languages = tuple(filter(None, given.languages.split(",")))
-    return run_node(NodeRequest(given.url, given.node_id, languages, given.capacity))
+    return run_node(NodeRequest(given.url or _DEFAULT_URL, given.node_id, languages, given.capacity or 4))
 
 
 def _bench(given: argparse.Namespace) -> int:

@@ -92,7 +92,7 @@ async def test_two_processes_and_a_client_turn_a_recording_into_a_result(recordi
     out = tmp_path / "voice.wav"
     async with lingua("serve", "--port", "0", LINGUA_NODES__RESOURCE_THRESHOLD="100") as serve:
         at = await address(serve)
-        async with lingua("node", "--url", f"ws://{at}", "--languages", "en,pt") as node:
+        async with lingua("node", "--demo", "--url", f"ws://{at}", "--languages", "en,pt") as node:
             await said(node, "registered as")
             arguments = ("--from", "en", "--to", "pt", "--url", f"ws://{at}", "--fast", "--out", str(out))
             async with lingua("speak", str(recording), *arguments) as speak:
@@ -107,7 +107,7 @@ async def test_two_processes_and_a_client_turn_a_recording_into_a_result(recordi
 
 
 async def test_up_runs_everything_and_stops_cleanly_on_ctrl_c(recording):
-    async with lingua("up", "--port", "0") as up:
+    async with lingua("up", "--demo", "--port", "0") as up:
         url = (await said(up, "is up at")).split("http://")[1].strip()
         async with lingua(
             "speak", str(recording), "--from", "en", "--to", "pt", "--url", f"ws://{url}", "--fast"

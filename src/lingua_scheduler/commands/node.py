@@ -1,4 +1,4 @@
-"""`lingua node`: a node that answers by a fixed rule, as a process of its own."""
+"""`lingua node --demo`: a node that answers by a fixed rule, as a process of its own."""
 
 from __future__ import annotations
 

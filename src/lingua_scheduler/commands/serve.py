@@ -4,21 +4,39 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from enum import Enum, auto
 from typing import Any
 
 import msgspec
 
 from lingua_scheduler.app import running
 from lingua_scheduler.config import Config
+from lingua_scheduler.errors import LinguaError
 from lingua_scheduler.log import configure
+from lingua_scheduler.node import LinkOptions, Node
 from lingua_scheduler.node.demo import demo_node
+from lingua_scheduler.node.speech.configuration import load_speech_options
+from lingua_scheduler.node.speech.errors import EngineError, NothingToOffer
+from lingua_scheduler.node.speech.reference import reference_node
 
 _WELCOME = """
 Lingua Scheduler is up at {url}
   speak to it:  ./lingua speak FILE.wav --from en --to pt --url {ws}
   stop it:      Ctrl-C
 """
+_WAY_OUT = (
+    "Without engines: ./lingua up --demo answers by fixed rules, ./lingua up --no-node waits for your nodes"
+)
+
+
+class OwnNode(Enum):
+    """The node that `up` runs beside the instance."""
+
+    SPEECH = auto()  # the reference node with real engines
+    DEMO = auto()  # answers by fixed rules
+    NONE = auto()
 
 
 def serve(config: Config) -> int:
@@ -26,9 +44,9 @@ def serve(config: Config) -> int:
     return _run(_serve(config))
 
 
-def up(config: Config) -> int:
-    """Run an instance with an in-process demo node until it is told to stop; return the exit code."""
-    return _run(_up(config))
+def up(config: Config, own_node: OwnNode) -> int:
+    """Run an instance, and a node of its own, until it is told to stop; return the exit code."""
+    return _run(_up(config, own_node))
 
 
 def _run(main: Coroutine[Any, Any, int]) -> int:
@@ -44,18 +62,38 @@ async def _serve(config: Config) -> int:
     return 0
 
 
-async def _up(config: Config) -> int:
+async def _up(config: Config, own_node: OwnNode) -> int:
     configure(config.log)
     async with running(_for_one_machine(config)) as instance:
         address = instance.url.replace("http", "ws", 1)
-        node = demo_node(address)
-        serving = asyncio.create_task(node.run(), name="demo node")
-        await node.registered.wait()
-        print(_WELCOME.format(url=instance.url, ws=address), flush=True)
-        await _told_to_stop()
-        await node.drain()
-        await serving
+        async with _node(own_node, address) as node:
+            serving = asyncio.create_task(node.run(), name="own node") if node else None
+            if node is not None:
+                await node.registered.wait()
+            print(_WELCOME.format(url=instance.url, ws=address), flush=True)
+            await _told_to_stop()
+            if node is not None and serving is not None:
+                await node.drain()
+                await serving
     return 0
+
+
+@asynccontextmanager
+async def _node(own_node: OwnNode, address: str) -> AsyncIterator[Node | None]:
+    if own_node is OwnNode.NONE:
+        yield None
+        return
+    if own_node is OwnNode.DEMO:
+        yield demo_node(address)
+        return
+    print("loading and testing the speech engines ...", flush=True)
+    link = LinkOptions(handle_signals=False)  # the signals are for the instance
+    options = msgspec.structs.replace(load_speech_options(None), url=address, link=link)
+    try:
+        async with reference_node(options, show=print) as node:
+            yield node
+    except (NothingToOffer, EngineError) as failure:
+        raise LinguaError(f"{failure}. {_WAY_OUT}") from failure
 
 
 def _for_one_machine(config: Config) -> Config:

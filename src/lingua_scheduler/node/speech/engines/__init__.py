@@ -1,0 +1,1 @@
+"""The engines that come with the node, one file each; heavy packages are imported when an engine is made."""

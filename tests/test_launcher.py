@@ -61,6 +61,11 @@ def checkout(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture(autouse=True)
+def _asked_for_nothing_more(monkeypatch) -> None:
+    monkeypatch.delenv("LINGUA_WITH", raising=False)
+
+
 def program(path: Path, text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("#!/bin/sh\n" + textwrap.dedent(text))

@@ -31,6 +31,7 @@ from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.link import NodeDoor
 from lingua_scheduler.flow.membership import LinkHome
 from lingua_scheduler.flow.model_reports import ModelReports
+from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.pairing import Pairing
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
@@ -40,7 +41,7 @@ from lingua_scheduler.flow.search import Searches
 from lingua_scheduler.flow.session import Session, SessionRules, Surroundings
 from lingua_scheduler.flow.sessions import Sessions
 from lingua_scheduler.flow.simulation import Simulation
-from lingua_scheduler.flow.snapshot import Snapshot, keep_fresh, keep_swept
+from lingua_scheduler.flow.snapshot import Need, Snapshot, keep_fresh, keep_swept
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.stores import Stores
@@ -184,7 +185,9 @@ class Instance:
         self.edge = Edge(
             config.server,
             EdgeSurroundings(clock, alarms, metrics, config.wire),
-            sessions=ClientDoor(ClientHome(self.sessions, rules, clock, pairing, self._tasks)),
+            sessions=ClientDoor(
+                ClientHome(self.sessions, rules, clock, pairing, self._tasks, served=self._served)
+            ),
             nodes=self.node_door,
         )
         self.edge.add_routes(Probes(metrics, self.complaints).routes())
@@ -194,6 +197,12 @@ class Instance:
     def complaints(self) -> list[str]:
         """Say what keeps this instance from serving new work."""
         return [] if self.stores.up else ["redis cannot be reached"]
+
+    def _served(self, opening: Opening) -> bool:
+        languages = opening.languages
+        types = frozenset(kind for kind in ("asr", "nmt", "tts") if getattr(opening.pipeline, f"use_{kind}"))
+        need = Need(languages.pairs(languages.tgt), types, opening.paired_with)
+        return self.snapshot.open_for(need)
 
     def _session_changed(self, session: Session) -> None:
         self.sessions.changed(session)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.hints import hint
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.errors import InvalidSession, UnsupportedFeature
 from lingua_scheduler.flow.opening import Opening, agree
@@ -30,6 +32,7 @@ from lingua_scheduler.wire.session import (
 )
 
 PROTOCOL_VERSION = "1.0"
+_NO_NODE = "NO_AVAILABLE_NODE"
 
 _NAMES_A_SESSION = (
     AudioChunk | Utterance | ClientHeartbeat | TtsStarted | TtsPlayEnded | SessionClose | ResultAck
@@ -45,6 +48,7 @@ class ClientHome:
     clock: Clock
     pairing: Pairing
     tasks: Tasks
+    served: Callable[[Opening], bool]  # some node can do what the session will ask for
 
 
 class ClientDoor:
@@ -170,6 +174,7 @@ class ClientPeer:
         if self._session is not None:
             self._close(self._session)
         session = self._session = self._sessions.open(opening, self._sink)
+        unserved = not self._home.served(opening)
         self._sink.post(
             SessionInitAck(
                 session_id=session.id,
@@ -184,5 +189,8 @@ class ClientPeer:
                 negotiated_channel_count=1,
                 negotiated_pause_ms=opening.segmentation.pause_ms,
                 negotiated_max_duration_ms=opening.segmentation.max_duration_ms,
+                warning=_NO_NODE if unserved else None,
+                hint=hint(_NO_NODE, opening.hint_lang) if unserved else None,
+                retry_after_ms=self._rules.session.unserved_retry_ms if unserved else None,
             )
         )

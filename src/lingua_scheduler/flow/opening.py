@@ -31,6 +31,8 @@ class SessionOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Shortest limit of one utterance a client may ask for."""
     max_duration_max_ms: _Ms = 60_000
     """Longest limit of one utterance a client may ask for."""
+    unserved_retry_ms: Annotated[int, msgspec.Meta(ge=1)] = 5000
+    """What a client is told to wait when no node can do what its session will ask for."""
     max_open_utterances: Annotated[int, msgspec.Meta(ge=2)] = 200
     """Unanswered utterances at which audio is refused; at half of it clients are asked to slow down."""
     backpressure_resume_ms: Annotated[int, msgspec.Meta(ge=500)] = 2000

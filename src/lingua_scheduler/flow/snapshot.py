@@ -153,6 +153,14 @@ class Snapshot:
         sample = random.sample(fitting, self._options.shelves)
         return tuple(dict.fromkeys([*wanted.intersection(fitting), *sample]))[: self._options.shelves]
 
+    def open_for(self, need: Need) -> bool:
+        """Some node would take such a job now, full or not."""
+        return any(
+            need.refuses(shelf.kind) is None and shelf.closed.total() < len(shelf.nodes)
+            for shelves in self._shelves.values()
+            for shelf in shelves.values()
+        )
+
     def explain(self, need: Need, only: PoolId | None = None) -> Refusal:
         """Count why each known node, or each of one pool, cannot take a job now, as far as is known here."""
         reasons: Counter[Exclusion] = Counter()

@@ -140,6 +140,9 @@ class SessionInitAck(Message, tag="session_init_ack", frozen=True, kw_only=True)
     resumed: bool | None = None
     last_seq: Count | None = None
     next_utterance_index: Count | None = None
+    warning: Code | None = None
+    hint: ShortText | None = None
+    retry_after_ms: Count | None = None
 
 
 class ClientHeartbeat(Message, tag="client_heartbeat", frozen=True, kw_only=True):

@@ -96,6 +96,8 @@ class Speaker:
             tgt_lang=request.tgt,
             audio_format=request.audio_format,
         ) as client:
+            if client.ack is not None and client.ack.warning:
+                self._show(f"{client.ack.warning}: {client.ack.hint}")
             listening = asyncio.create_task(self._listen(client), name="listener")
             try:
                 await self._speak(client, speech)

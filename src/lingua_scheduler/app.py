@@ -8,6 +8,7 @@ import platform
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -116,7 +117,10 @@ class Instance:
             self.routing,
             self.snapshot,
             searches=Searches(self.snapshot, self.routing, config.job_timeout, pools),
-            options=config.dispatch,
+            options=msgspec.structs.replace(
+                config.dispatch,
+                job_keep_s=max(config.dispatch.job_keep_s, ceil(config.job_timeout.job_life_s())),
+            ),
             clock=clock,
             metrics=metrics,
         )

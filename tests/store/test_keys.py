@@ -13,7 +13,7 @@ RULES = {rule.name: rule for rule in Keys.catalogue()}
 def test_a_key_starts_with_the_prefix_and_carries_its_tag():
     assert KEYS.node(3, "node-A") == "lingua:{pool:3}:node:node-A"
     assert KEYS.job("s-1", "job-2") == "lingua:{session:s-1}:job:job-2"
-    assert KEYS.inbox("a") == "lingua:{instance:a}:inbox"
+    assert KEYS.pairing("123456") == "lingua:{pair:123456}:pairing"
     assert KEYS.where("node-A") == "lingua:{node:node-A}:where"
 
 
@@ -64,7 +64,7 @@ def test_kinds_cannot_be_mistaken_for_each_other():
 
 def test_the_kind_of_a_key_is_found():
     assert KEYS.rule_of(KEYS.node(3, "a:b}c")) == RULES["node"]
-    assert KEYS.rule_of(KEYS.members("123456")) == RULES["members"]
+    assert KEYS.rule_of(KEYS.pairing("123456")) == RULES["pairing"]
     assert KEYS.rule_of("lingua:{pool:3}:nonsense") is None
     assert KEYS.rule_of(Keys("other").leases(0)) is None
     assert KEYS.rule_of("lingua2:{pool:0}:leases") is None

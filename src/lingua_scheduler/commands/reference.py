@@ -36,7 +36,7 @@ ENUMS: Mapping[str, type[Enum]] = {
 KEY_ROLES: Mapping[str, tuple[str, ...]] = {
     "before": ("shelf",),
     "shelves": ("shelf",),
-    "rest": ("claims", "results", "job", "audio"),
+    "rest": ("claims", "job", "audio"),
 }
 """Which keys the headers of scripts name by the part they play, not by their own name."""
 

@@ -68,14 +68,23 @@ async def _up(config: Config, own_node: OwnNode) -> int:
         address = instance.url.replace("http", "ws", 1)
         async with _node(own_node, address) as node:
             serving = asyncio.create_task(node.run(), name="own node") if node else None
-            if node is not None:
-                await node.registered.wait()
+            if node is not None and serving is not None:
+                await _registered(node, serving)
             print(_WELCOME.format(url=instance.url, ws=address), flush=True)
             await _told_to_stop()
             if node is not None and serving is not None:
                 await node.drain()
                 await serving
     return 0
+
+
+async def _registered(node: Node, serving: asyncio.Task[None]) -> None:
+    """Wait until the scheduler knows the node; a node that ends before that has failed."""
+    registered = asyncio.ensure_future(node.registered.wait())
+    await asyncio.wait((registered, serving), return_when=asyncio.FIRST_COMPLETED)
+    registered.cancel()
+    if serving.done():
+        serving.result()
 
 
 @asynccontextmanager

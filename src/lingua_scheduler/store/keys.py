@@ -154,26 +154,6 @@ class Keys:
         """Keep a job's audio for its next attempt."""
         return f"{self.prefix}:{{session:{session}}}:audio:{job}"
 
-    @_kind("stream", ttl="with the session")
-    def results(self, session: str) -> str:
-        """Log the results that a client has not acknowledged, for a resume."""
-        return f"{self.prefix}:{{session:{session}}}:results"
-
-    @_kind("string", ttl="30 s, renewed by the instance")
-    def presence(self, instance: str) -> str:
-        """Show that an instance runs; without it the instance is dead."""
-        return f"{self.prefix}:{{instance:{instance}}}:presence"
-
-    @_kind("stream", owner="the instance when it stops; the survivor that adopts a dead one")
-    def inbox(self, instance: str) -> str:
-        """Queue messages to an instance from the others."""
-        return f"{self.prefix}:{{instance:{instance}}}:inbox"
-
-    @_kind("stream", ttl="1 day after the last one")
-    def dead(self, instance: str) -> str:
-        """Keep messages that could not be handled, with the reason."""
-        return f"{self.prefix}:{{instance:{instance}}}:dead"
-
     @_kind("string", ttl="the code's (5 min); removed when it is used")
     def pairing(self, code: str) -> str:
         """Tell which node a pairing code belongs to."""
@@ -183,16 +163,6 @@ class Keys:
     def notice(self, subject: str) -> str:
         """Tell that an instance has logged a missing service; `subject` is a digest of its name."""
         return f"{self.prefix}:{{notice:{subject}}}:notice"
-
-    @_kind("hash", ttl="30 min after the last speech")
-    def room(self, code: str) -> str:
-        """Record a room: its maker and its settings."""
-        return f"{self.prefix}:{{room:{code}}}:room"
-
-    @_kind("hash", ttl="with the room")
-    def members(self, code: str) -> str:
-        """List who is in a room, with language, preferences and instance."""
-        return f"{self.prefix}:{{room:{code}}}:members"
 
 
 def _rule(builder: Callable[..., str], promise: dict[str, str]) -> KeyRule:

@@ -59,7 +59,7 @@ class SessionStore:
         """Remove the session and all that belongs to it."""
         keys = self._keys
         jobs = await self._connection.call("HVALS", keys.claims(session_id))
-        rest = [keys.claims(session_id), keys.results(session_id)]
+        rest = [keys.claims(session_id)]
         for job in jobs:
             rest += [keys.job(session_id, job.decode()), keys.audio(session_id, job.decode())]
         await self._close(session=keys.session(session_id), rest=rest, epoch=epoch)

@@ -3,16 +3,19 @@ from __future__ import annotations
 import asyncio
 import random
 from bisect import bisect_right
+from pathlib import Path
 
 import pytest
 
 from lingua_scheduler.embedded import free_port
-from lingua_scheduler.embedded_cluster import EmbeddedCluster
 from lingua_scheduler.errors import DependencyDown, StoreError
 from lingua_scheduler.store.cluster import first_key
 from lingua_scheduler.store.connection import Connection, StoreOptions
 from lingua_scheduler.store.keys import SLOTS, slot
+from lingua_scheduler.store.scripts import Scripts
 from support import wait_until
+
+LUA = Path(__file__).parent / "lua"
 
 
 class MovableSlot:
@@ -35,6 +38,11 @@ class MovableSlot:
         """Begin to move it: the source redirects what it does not have, the target takes who asks."""
         self.on(self.target, "CLUSTER SETSLOT", self.slot, "IMPORTING", self.ids[self.source])
         self.on(self.source, "CLUSTER SETSLOT", self.slot, "MIGRATING", self.ids[self.target])
+
+    def empty(self):
+        """Move every key that the source still has."""
+        while keys := self.on(self.source, "CLUSTER GETKEYSINSLOT", self.slot, 10):
+            self.on(self.source, "MIGRATE", "127.0.0.1", self.target.port, "", 0, 1000, "KEYS", *keys)
 
     def finish(self):
         """Make the target the owner, everywhere."""
@@ -64,6 +72,13 @@ def key(cluster_options):
 @pytest.fixture
 def movable(cluster, key):
     slot_to_move = MovableSlot(cluster, key)
+    yield slot_to_move
+    slot_to_move.restore()
+
+
+@pytest.fixture
+def moving(replicated_cluster):
+    slot_to_move = MovableSlot(replicated_cluster, "{moving}")
     yield slot_to_move
     slot_to_move.restore()
 
@@ -188,33 +203,77 @@ async def test_a_blocking_read_waits_at_the_server_of_its_key(cluster_connection
     assert await waiting == [queue.encode(), b"x"]
 
 
-async def test_a_dead_master_delays_only_its_own_slots_until_its_replica_takes_over():
-    with EmbeddedCluster(replicas=3) as cluster:
-        connection = Connection(
-            StoreOptions(url=cluster.url, mode="cluster", command_timeout_s=1, reconnect_pause_s=0.05)
+async def test_a_dead_master_delays_only_its_own_slots_until_its_replica_takes_over(replicated_cluster):
+    connection = Connection(
+        StoreOptions(url=replicated_cluster.url, mode="cluster", command_timeout_s=1, reconnect_pause_s=0.05)
+    )
+    names = [f"k{n}" for n in range(200)]
+    lost = [name for name in names if slot(name) < SLOTS // 3]
+    safe = [name for name in names if slot(name) >= SLOTS // 3]
+    await asyncio.gather(*(connection.call("SET", name, name) for name in names))
+    await connection.call("WAIT", 1, 1000, route=lost[0])
+    replicated_cluster.masters[0].kill()  # the slots from 0 on
+
+    async def recovered():
+        assert await asyncio.gather(*(connection.call("GET", name) for name in safe)) == [
+            name.encode() for name in safe
+        ]
+        try:
+            return await connection.call("GET", lost[0]) == lost[0].encode()
+        except DependencyDown:
+            assert not connection.up
+            return False
+
+    assert not await recovered()
+    await wait_until(recovered, description="the replica took over", timeout_s=20)
+    await wait_until(lambda: connection.up, description="all servers are reachable")
+    await connection.close()
+
+
+@pytest.mark.parametrize("durability", ["none", "wait"])
+async def test_a_slot_that_moves_under_load_fails_no_call_and_runs_each_once(
+    replicated_cluster, moving, durability
+):
+    """Old keys, new keys and keys between two servers: redirections and delays reach no caller."""
+    options = StoreOptions(url=replicated_cluster.url, mode="cluster", durability=durability)
+    connection = Connection(options)
+    scripts = Scripts(connection, LUA)
+    keep, copy = scripts.load("keep"), scripts.load("copy")
+    rounds = [0] * 10
+    going = True
+
+    async def caller(number):
+        while going:
+            mark = rounds[number]
+            old, new = f"{{moving}}:{number}", f"{{moving}}:{number}-{mark}"
+            assert await keep(kept=old, mark=mark) == 1
+            assert await keep(kept=new, mark=mark) == 1
+            assert (
+                await copy(source=f"{{moving}}:s{number}", targets=[f"{{moving}}:t{number}"], ttl_s=60) == 1
+            )
+            assert await connection.call("ECHO", mark) == str(mark).encode()
+            rounds[number] += 1
+
+    async def everyone_goes_on():
+        before = list(rounds)
+        await wait_until(
+            lambda: all(now > then + 2 for now, then in zip(rounds, before, strict=True)),
+            description="every caller is served",
         )
-        victim = cluster.masters[0]  # the slots from 0 on
-        names = [f"k{n}" for n in range(200)]
-        lost = [name for name in names if slot(name) < SLOTS // 3]
-        safe = [name for name in names if slot(name) >= SLOTS // 3]
-        await asyncio.gather(*(connection.call("SET", name, name) for name in names))
-        await connection.call("WAIT", 1, 1000, route=lost[0])
-        victim.kill()
 
-        async def recovered():
-            assert await asyncio.gather(*(connection.call("GET", name) for name in safe)) == [
-                name.encode() for name in safe
-            ]
-            try:
-                return await connection.call("GET", lost[0]) == lost[0].encode()
-            except DependencyDown:
-                assert not connection.up
-                return False
-
-        assert not await recovered()
-        await wait_until(recovered, description="the replica took over", timeout_s=20)
-        await wait_until(lambda: connection.up, description="all servers are reachable")
-        await connection.close()
+    await asyncio.gather(*(connection.call("SET", f"{{moving}}:s{n}", n, "EX", 60) for n in range(10)))
+    tasks = [asyncio.create_task(caller(number)) for number in range(10)]
+    await everyone_goes_on()
+    await asyncio.to_thread(moving.open)
+    await asyncio.to_thread(moving.empty)
+    await everyone_goes_on()
+    await asyncio.to_thread(moving.finish)
+    await everyone_goes_on()
+    going = False
+    await asyncio.gather(*tasks)
+    sizes = [await connection.call("SCARD", f"{{moving}}:{number}") for number in range(10)]
+    assert sizes == rounds
+    await connection.close()
 
 
 @pytest.mark.parametrize(

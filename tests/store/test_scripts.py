@@ -175,6 +175,30 @@ def test_a_header_ends_where_the_code_begins(write):
     assert list(source.args) == []
 
 
+def test_a_script_is_durable_when_its_header_says_what_rests_on_it(write):
+    directory = write(
+        x="-- KEYS: a\n-- durable: promise 1\nreturn 1", y="-- KEYS: a\n-- durable:\nlocal b\n-- durable: no"
+    )
+    assert read_source(directory, "x").durable
+    assert not read_source(directory, "y").durable
+
+
+def test_what_the_promises_rest_on_is_durable():
+    """Placed, accepted, ended, owned, sent: whatever somebody was told and nobody could tell again."""
+    assert {name for name in product_scripts() if read_source(PRODUCT_LUA, name).durable} == {
+        "inbox_bury",
+        "inbox_send",
+        "inbox_settle",
+        "job_attempt",
+        "job_create",
+        "job_finish",
+        "node_register",
+        "node_reserve",
+        "session_open",
+        "session_take",
+    }
+
+
 def product_scripts():
     return sorted(
         path.name.removesuffix(".lua") for path in PRODUCT_LUA.iterdir() if path.name.endswith(".lua")

@@ -3,6 +3,9 @@
 Calls made in one tick of the loop leave as one batch; while a batch is under way the next one collects. A
 caller waits only for its own future, so giving up on a call can neither disturb the socket nor hand its reply
 to somebody else. Nothing is ever sent twice: after a loss the outcome of what was sent is unknown.
+
+A server that was silent or could not be reached is away until it has answered a new connect: calls fail at
+once for a pause, and then wait a moment at most while the connect is tried.
 """
 
 from __future__ import annotations
@@ -12,63 +15,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from hiredis import pack_command
 from redis.asyncio.connection import AbstractConnection
-from redis.exceptions import (
-    AskError,
-    ClusterDownError,
-    MovedError,
-    NoScriptError,
-    OutOfMemoryError,
-    ReadOnlyError,
-    RedisError,
-    ResponseError,
-    TryAgainError,
-)
+from redis.exceptions import RedisError, ResponseError
 
-from lingua_scheduler.errors import CorruptValue, DependencyDown, StoreError
+from lingua_scheduler.errors import DependencyDown
+from lingua_scheduler.log import get_logger
+from lingua_scheduler.store import durability
+from lingua_scheduler.store.dialing import Dialer, LoginRefused
+from lingua_scheduler.store.durability import Confirmation
+from lingua_scheduler.store.packing import command_name
+from lingua_scheduler.store.replies import Forbidden, is_demoted, shortened, translated
 
 _NEVER = float("inf")
-_REASON_CHARS = 300  # of a server's error text, which may quote what was sent
-_UNABLE = (ClusterDownError, ReadOnlyError, OutOfMemoryError)  # the server is there but cannot serve now
-_UNABLE_WORDS = ("MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED")
-_CORRUPT_WORDS = ("WRONGTYPE", "CORRUPT")  # the second is for our own scripts
+_PATIENCE_S = 0.25  # what calls wait while a server that was away is tried again
+_SILENT = "Redis did not answer in time"
 
-
-Argument = str | bytes | int | float
-"""What an argument of a command may be."""
-
-
-def packed(args: tuple[Argument, ...]) -> bytes:
-    """Write a command as Redis reads it; TypeError for a value that is not an Argument."""
-    wire: bytes = pack_command(args)  # type: ignore[arg-type]  # its stub allows one argument only
-    return wire
-
-
-class ScriptUnknown(StoreError):
-    """The server does not have the script; nothing was run."""
-
-
-class Redirected(StoreError):
-    """Another server of the cluster has the slot; nothing was run."""
-
-    def __init__(self, slot: int, host: str, port: int, *, once: bool) -> None:
-        super().__init__(f"slot {slot} is served by {host}:{port}")
-        self.slot = slot
-        self.host = host
-        self.port = port
-        self.once = once  # ASK: this call only, the slot has not moved yet
-
-
-class Migrating(StoreError):
-    """The keys of the call are between two servers of the cluster; nothing was run."""
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelLimits:
     """The bounds of one socket."""
 
-    connect_timeout_s: float
     reconnect_pause_s: float  # after a failed connect, calls fail at once for this long
     batch_calls: int
     queued_bytes: int
@@ -80,6 +48,7 @@ class _Call:
     future: asyncio.Future[Any]
     deadline: float
     preamble: int  # replies that precede the one the caller waits for
+    durable: bool  # answered once a replica has what it wrote
 
 
 class Channel:
@@ -87,13 +56,15 @@ class Channel:
 
     def __init__(
         self,
-        dial: Callable[[], AbstractConnection],
+        dialer: Dialer,
         limits: ChannelLimits,
         on_state: Callable[[bool], None],
+        confirmation: Confirmation | None = None,
     ) -> None:
-        self._dial = dial
+        self._dialer = dialer
         self._limits = limits
         self._on_state = on_state
+        self._confirmation = confirmation
         self._connection: AbstractConnection | None = None
         self._queue: list[_Call] = []
         self._queued_bytes = 0
@@ -101,8 +72,9 @@ class Channel:
         self._pump: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = _NEVER
-        self._connect_again_at = 0.0
-        self._last_failure = ""
+        self._away = ""  # why the server is away; empty while nothing speaks against it
+        self._fail_until = 0.0  # while it is away, nobody waits before this time
+        self._forbidden: set[str] = set()  # commands whose refusal by this connection was logged
         self._closed = False
         self.answers: bool | None = None  # how the last exchange ended; None before the first
 
@@ -111,14 +83,18 @@ class Channel:
         """Nobody waits for anything."""
         return self._pump is None
 
-    def submit(self, packed: bytes, *, timeout_s: float, preamble: int = 0) -> asyncio.Future[Any]:
+    def submit(
+        self, packed: bytes, *, timeout_s: float, preamble: int = 0, durable: bool = False
+    ) -> asyncio.Future[Any]:
         """Queue one packed command; the future gets the reply or the translated error."""
         if self._closed:
             raise DependencyDown("the connection to Redis is closed")
         if self._queued_bytes + len(packed) > self._limits.queued_bytes and self._queue:
             raise DependencyDown("too much is waiting for Redis")
         loop = asyncio.get_running_loop()
-        call = _Call(packed, loop.create_future(), loop.time() + timeout_s, preamble)
+        if self._away and loop.time() < self._fail_until:
+            raise DependencyDown(self._away)
+        call = _Call(packed, loop.create_future(), loop.time() + timeout_s, preamble, durable)
         self._queue.append(call)
         self._queued_bytes += len(packed)
         if self._pump is None:
@@ -145,7 +121,7 @@ class Channel:
                 try:
                     connection = await self._connected()
                 except (RedisError, OSError) as error:
-                    _fail(self._take(all_of_it=True), self._lost(error))
+                    self._leave(_reason(error))
                     continue
                 if batch := self._take():
                     await self._exchange(connection, batch)
@@ -161,49 +137,97 @@ class Channel:
     async def _connected(self) -> AbstractConnection:
         connection = self._connection
         if connection is not None:
-            if connection.is_connected and not await connection.can_read():
+            if await _usable(connection):
                 return connection
             self._tell(answers=False)
             await self._drop()
         loop = asyncio.get_running_loop()
-        if loop.time() < self._connect_again_at:
-            raise ConnectionError(self._last_failure)
-        connection = self._dial()
+        patience = loop.call_later(_PATIENCE_S, self._lose_patience) if self._away else None
         try:
-            async with asyncio.timeout(self._limits.connect_timeout_s):
-                await connection.connect()  # type: ignore[no-untyped-call]
-        except BaseException as error:
-            self._connect_again_at = loop.time() + self._limits.reconnect_pause_s
-            self._last_failure = str(error) or "connecting took too long"
-            await connection.disconnect(nowait=True)
-            raise
-        self._connection = connection
-        return connection
+            self._connection = await self._dialer.dial()
+        finally:
+            if patience is not None:
+                patience.cancel()
+        self._away = ""
+        self._forbidden.clear()
+        self._tell(answers=True)
+        return self._connection
+
+    def _lose_patience(self) -> None:
+        self._fail_until = _NEVER
+        _fail(self._take(all_of_it=True), self._away)
+
+    def _leave(self, reason: str) -> None:
+        """Take the server for away, and tell everybody who waits for it."""
+        self._tell(answers=False)
+        self._away = reason
+        self._fail_until = asyncio.get_running_loop().time() + self._limits.reconnect_pause_s
+        _fail(self._take(all_of_it=True), reason)
 
     async def _exchange(self, connection: AbstractConnection, batch: list[_Call]) -> None:
         self._in_flight = batch
-        answered = 0
         try:
             async with asyncio.timeout_at(max(call.deadline for call in batch)):
-                await connection.send_packed_command([call.packed for call in batch], check_health=False)
-                for call in batch:
-                    for _ in range(call.preamble):
-                        await _read(connection)
-                    _settle(call.future, await _read(connection))
-                    answered += 1
-            self._tell(answers=True)
-        except (RedisError, OSError) as error:
-            reason = self._lost(error)
+                demoted = await self._converse(connection, batch)
+            if demoted:
+                self._dialer.move_on()
+                await self._drop()
+            self._tell(answers=not demoted)
+        except TimeoutError:
             await self._drop()
-            _fail(batch[answered:], reason)
+            _fail(batch, _SILENT)
+            self._leave(_SILENT)
+        except (
+            RedisError,
+            OSError,
+            RuntimeError,
+        ) as error:  # the last is the loop's word for a closed socket
+            self._tell(answers=False)
+            await self._drop()
+            _fail(batch, _reason(error))
         except asyncio.CancelledError:
             await self._drop()
             raise
         self._in_flight = []
 
-    def _lost(self, error: Exception) -> str:
-        self._tell(answers=False)
-        return f"Redis is not reachable: {str(error)[:_REASON_CHARS] or 'no answer in time'}"
+    async def _converse(self, connection: AbstractConnection, batch: list[_Call]) -> bool:
+        """Send a batch and hand out its replies; True when the server is no master any more."""
+        demoted = False
+        held: list[tuple[_Call, Any]] = []
+        wire = [call.packed for call in batch]
+        confirmation = self._confirmation_of(batch)
+        if confirmation is not None:
+            wire.append(confirmation.request())
+        await connection.send_packed_command(wire, check_health=False)
+        for call in batch:
+            for _ in range(call.preamble):
+                await _read(connection)
+            reply = await _read(connection)
+            if isinstance(reply, ResponseError):
+                demoted = demoted or is_demoted(reply)
+                self._refuse(call, reply)
+            elif call.durable and confirmation is not None:
+                held.append((call, reply))
+            elif not call.future.done():
+                call.future.set_result(reply)
+        if confirmation is not None:
+            marked, replicas = [await _read(connection) for _ in range(durability.REPLIES)]
+            _release(held, confirmation.failure(marked, replicas))
+        return demoted
+
+    def _confirmation_of(self, batch: list[_Call]) -> Confirmation | None:
+        if self._confirmation is None or not any(call.durable for call in batch):
+            return None
+        return self._confirmation
+
+    def _refuse(self, call: _Call, error: ResponseError) -> None:
+        if call.future.done():
+            return
+        failure = translated(error, command_name(call.packed, skip=call.preamble))
+        call.future.set_exception(failure)
+        if isinstance(failure, Forbidden) and (text := str(failure)) not in self._forbidden:
+            self._forbidden.add(text)
+            _log.error("redis_forbidden", reason=text)
 
     def _tell(self, *, answers: bool) -> None:
         if self.answers is not answers:
@@ -227,10 +251,23 @@ class Channel:
         loop = asyncio.get_running_loop()
         now = loop.time()
         waiting = [call for call in (*self._in_flight, *self._queue) if not call.future.done()]
-        _fail([call for call in waiting if call.deadline <= now], "Redis did not answer in time")
+        _fail([call for call in waiting if call.deadline <= now], _SILENT)
         later = [call.deadline for call in waiting if call.deadline > now]
         if later:
             self._set_alarm(loop, min(later))
+
+
+def _reason(error: Exception) -> str:
+    text = shortened(error)
+    return text if isinstance(error, LoginRefused) else f"Redis is not reachable: {text or 'no answer'}"
+
+
+async def _usable(connection: AbstractConnection) -> bool:
+    """Tell whether a socket between two exchanges is open and as silent as it must be."""
+    try:
+        return connection.is_connected and not await connection.can_read()
+    except (RedisError, OSError):
+        return False
 
 
 async def _read(connection: AbstractConnection) -> Any:
@@ -240,32 +277,16 @@ async def _read(connection: AbstractConnection) -> Any:
         return error
 
 
-def _settle(future: asyncio.Future[Any], reply: Any) -> None:
-    if future.done():
-        return
-    if isinstance(reply, ResponseError):
-        future.set_exception(_translated(reply))
-    else:
-        future.set_result(reply)
+def _release(held: list[tuple[_Call, Any]], failure: str) -> None:
+    """Answer the durable calls of a batch: with their replies, or with why nothing was confirmed."""
+    for call, reply in held:
+        if not failure and not call.future.done():
+            call.future.set_result(reply)
+    if failure:
+        _fail([call for call, _ in held], f"{failure}; the outcome is unknown")
 
 
 def _fail(calls: list[_Call], reason: str) -> None:
     for call in calls:
         if not call.future.done():
             call.future.set_exception(DependencyDown(reason))
-
-
-def _translated(error: ResponseError) -> StoreError:
-    text = str(error)[:_REASON_CHARS]
-    word = text.partition(" ")[0]
-    match error:
-        case NoScriptError():
-            return ScriptUnknown(text)
-        case AskError():  # MovedError is a subclass
-            moved = isinstance(error, MovedError)
-            return Redirected(error.slot_id, error.host, error.port, once=not moved)
-        case TryAgainError():
-            return Migrating(text)
-        case _ if isinstance(error, _UNABLE) or word in _UNABLE_WORDS:
-            return DependencyDown(f"Redis cannot serve now: {text}")
-    return CorruptValue(text) if word in _CORRUPT_WORDS else StoreError(text)

@@ -8,8 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from lingua_scheduler.errors import DependencyDown, StoreError
-from lingua_scheduler.store.channel import Argument, Channel, Migrating, Redirected, packed
+from lingua_scheduler.store.channel import Channel
 from lingua_scheduler.store.keys import SLOTS, slot
+from lingua_scheduler.store.packing import Argument, packed
+from lingua_scheduler.store.replies import Migrating, Redirected
 
 _ASKING = packed(("ASKING",))
 _MAP = packed(("CLUSTER", "SLOTS"))
@@ -68,7 +70,13 @@ class Cluster:
         failed = {address for address, channel in self._channels.items() if channel.answers is False}
         return None not in owners and not owners & failed
 
-    async def call(self, args: tuple[Argument, ...], *, route: str | bytes | None, timeout_s: float) -> Any:
+    def has_slot(self, address: Address, where: int) -> bool:
+        """Tell whether a slot belongs to a server, as far as is known."""
+        return self._owner[where] == address
+
+    async def call(
+        self, args: tuple[Argument, ...], *, route: str | bytes | None, timeout_s: float, durable: bool
+    ) -> Any:
         """Run one command where its key lives, following redirections until the deadline."""
         command = packed(args)
         key = route if route is not None else first_key(args)
@@ -76,7 +84,7 @@ class Cluster:
         deadline = asyncio.get_running_loop().time() + timeout_s
         try:
             async with asyncio.timeout_at(deadline):
-                return await self._follow(command, where, deadline)
+                return await self._follow(command, where, deadline, durable=durable)
         except TimeoutError:
             raise DependencyDown("Redis did not answer in time") from None
 
@@ -87,7 +95,7 @@ class Cluster:
             await asyncio.wait([self._refreshing])
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
 
-    async def _follow(self, command: bytes, where: int, deadline: float) -> Any:
+    async def _follow(self, command: bytes, where: int, deadline: float, *, durable: bool) -> Any:
         ask: Address | None = None
         redirections = 0
         while redirections < _MOST_REDIRECTIONS:
@@ -95,7 +103,10 @@ class Cluster:
             timeout_s = max(0.0, deadline - asyncio.get_running_loop().time())
             try:
                 return await self._channel(address).submit(
-                    _ASKING + command if ask else command, timeout_s=timeout_s, preamble=1 if ask else 0
+                    _ASKING + command if ask else command,
+                    timeout_s=timeout_s,
+                    preamble=1 if ask else 0,
+                    durable=durable,
                 )
             except Redirected as redirection:
                 redirections += 1

@@ -13,22 +13,29 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
-from redis.asyncio.connection import AbstractConnection, UnixDomainSocketConnection, parse_url
-from redis.asyncio.connection import Connection as TcpConnection
+from redis.asyncio.connection import parse_url
 
 from lingua_scheduler.errors import ConfigError
-from lingua_scheduler.store.channel import Argument, Channel, ChannelLimits, packed
+from lingua_scheduler.store.channel import Channel, ChannelLimits
 from lingua_scheduler.store.cluster import Cluster
+from lingua_scheduler.store.dialing import Address, Dialer, Login
+from lingua_scheduler.store.durability import Confirmation
+from lingua_scheduler.store.packing import Argument, packed
 
 
 class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to reach Redis."""
 
     url: str = ""
-    """Address: `redis://`, `rediss://` or `unix://`, possibly with a secret; for a cluster several, with
-    commas. Empty means the embedded Redis."""
+    """Address: `redis://`, `rediss://` or `unix://`, possibly with a secret. Several, with commas: servers of
+    the cluster, or a master and its replicas in any order. Empty means the embedded Redis."""
     mode: Literal["single", "cluster"] = "single"
-    """One server, or Redis Cluster."""
+    """One master, wherever among the addresses it is, or Redis Cluster."""
+    username: str = ""
+    """User to log in as, instead of the one in the address."""
+    password_file: str = ""
+    """File with the password, instead of the one in the address; read at each connect, so that it may
+    change."""
     key_prefix: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.:-]{1,64}$")] = "lingua"
     """First part of every key; two environments on one Redis use two prefixes."""
     command_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 3.0
@@ -36,11 +43,24 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     connect_timeout_s: Annotated[float, msgspec.Meta(gt=0)] = 5.0
     """Time for one connect, including TLS and authentication."""
     reconnect_pause_s: Annotated[float, msgspec.Meta(ge=0)] = 0.2
-    """After a failed connect, calls fail at once for this long before the next try."""
+    """After a failed connect or a silence, calls fail at once for this long before the next try."""
     batch_calls: Annotated[int, msgspec.Meta(ge=1)] = 1000
     """Most calls that travel as one batch."""
     queued_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 64 * 1024 * 1024
     """Most bytes that may wait to be sent to one server; a call beyond fails at once."""
+    durability: Literal["none", "wait"] = "none"
+    """With wait, what a promise rests on counts as written once a replica has it too; this needs replicas."""
+    durability_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 1000
+    """Time for a replica to confirm a write; after it the call fails, its outcome unknown."""
+
+    def __post_init__(self) -> None:
+        """Refuse waits that nobody ends, or so long that a call behind another one never sees its end."""
+        if self.durability == "none":
+            return
+        if not self.url:
+            raise ValueError("durability needs a Redis with replicas: set url, the embedded one has none")
+        if self.durability_timeout_ms >= self.command_timeout_s * 500:
+            raise ValueError("durability_timeout_ms must be less than half of command_timeout_s")
 
     def __repr__(self) -> str:
         """Name the address without its secrets."""
@@ -56,7 +76,9 @@ class Connection:
         self._options = options
         self._told_up = False
         self._on_state = on_state
-        self._network = _network(options, self._state_changed)
+        self._login = Login(options.username, options.password_file)
+        self._waits = options.durability == "wait"
+        self._network = _network(options, self._login, self._state_changed)
         self._readers: list[BlockingConnection] = []
 
     @property
@@ -64,13 +86,21 @@ class Connection:
         """Redis answered the last time it was asked; on a cluster, every server that was asked."""
         return self._network.up
 
-    async def call(self, *args: Argument, route: str | bytes | None = None) -> Any:
-        """Run one command and return its reply; `route` names a key for commands that have none."""
-        return await self._network.call(args, route=route, timeout_s=self._options.command_timeout_s)
+    async def call(self, *args: Argument, route: str | bytes | None = None, durable: bool = False) -> Any:
+        """Run one command and return its reply; `route` names a key for commands that have none.
+
+        A durable one is answered once its effect is as safe as `redis.durability` says, or DependencyDown.
+        """
+        return await self._network.call(
+            args,
+            route=route,
+            timeout_s=self._options.command_timeout_s,
+            durable=durable and self._waits,
+        )
 
     def blocking(self) -> BlockingConnection:
         """Make a connection of its own for commands that block; closed with this one at the latest."""
-        reader = BlockingConnection(self._options)
+        reader = BlockingConnection(self._options, self._login)
         self._readers = [*(each for each in self._readers if not each.closed), reader]
         return reader
 
@@ -90,19 +120,21 @@ class Connection:
 class BlockingConnection:
     """One caller's own sockets for commands that wait inside Redis, such as XREADGROUP with BLOCK."""
 
-    def __init__(self, options: StoreOptions) -> None:
+    def __init__(self, options: StoreOptions, login: Login) -> None:
         self._options = options
-        self._network = _network(options, _nobody_cares)
+        self._login = login
+        self._network = _network(options, login, _nobody_cares)
         self.closed = False
 
     async def call(self, *args: Argument, block_s: float) -> Any:
         """Run one command that may block for `block_s`; giving up closes the socket, so Redis stops too."""
         network = self._network
+        timeout_s = block_s + self._options.command_timeout_s
         try:
-            return await network.call(args, route=None, timeout_s=block_s + self._options.command_timeout_s)
+            return await network.call(args, route=None, timeout_s=timeout_s, durable=False)
         except asyncio.CancelledError:
             if network is self._network and not self.closed:
-                self._network = _network(self._options, _nobody_cares)
+                self._network = _network(self._options, self._login, _nobody_cares)
             await network.close()
             raise
 
@@ -113,7 +145,7 @@ class BlockingConnection:
 
 
 class _SingleServer:
-    """One Redis server."""
+    """One Redis master."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -128,8 +160,9 @@ class _SingleServer:
         *,
         route: str | bytes | None,  # noqa: ARG002
         timeout_s: float,
+        durable: bool,
     ) -> Any:
-        return await self._channel.submit(packed(args), timeout_s=timeout_s)
+        return await self._channel.submit(packed(args), timeout_s=timeout_s, durable=durable)
 
     async def close(self) -> None:
         await self._channel.close()
@@ -139,40 +172,41 @@ def _nobody_cares(_: bool) -> None:  # noqa: FBT001
     """Take a state change that is told by the calls themselves."""
 
 
-def _network(options: StoreOptions, on_state: Callable[[bool], None]) -> _SingleServer | Cluster:
+def _network(
+    options: StoreOptions, login: Login, on_state: Callable[[bool], None]
+) -> _SingleServer | Cluster:
     limits = ChannelLimits(
-        connect_timeout_s=options.connect_timeout_s,
         reconnect_pause_s=options.reconnect_pause_s,
         batch_calls=options.batch_calls,
         queued_bytes=options.queued_bytes,
     )
     addresses = [_address(url) for url in options.url.split(",")]
     if options.mode == "single":
-        if len(addresses) != 1:
-            raise ConfigError("redis.url: several addresses need redis.mode = 'cluster'")
-        return _SingleServer(Channel(lambda: _dial(addresses[0]), limits, on_state))
+        master = Dialer(addresses, login, timeout_s=options.connect_timeout_s)
+        return _SingleServer(Channel(master, limits, on_state, _confirmation(options, lambda _: True)))
     if any("path" in address for address in addresses):
         raise ConfigError("redis.url: a cluster is not reachable through a unix socket")
     shared = addresses[0]
 
     def channel(host: str, port: int) -> Channel:
-        return Channel(lambda: _dial({**shared, "host": host, "port": port}), limits, on_state)
+        there = {**shared, "host": host, "port": port}
+        server = Dialer([there], login, timeout_s=options.connect_timeout_s, any_role=True)
+        confirmation = _confirmation(options, lambda where: cluster.has_slot((host, port), where))
+        return Channel(server, limits, on_state, confirmation)
 
     seeds = [(address.get("host", "localhost"), address.get("port", 6379)) for address in addresses]
-    return Cluster(seeds, channel, on_state, refresh_pause_s=options.reconnect_pause_s)
+    cluster = Cluster(seeds, channel, on_state, refresh_pause_s=options.reconnect_pause_s)
+    return cluster
 
 
-def _address(url: str) -> dict[str, Any]:
+def _confirmation(options: StoreOptions, has_slot: Callable[[int], bool]) -> Confirmation | None:
+    if options.durability == "none":
+        return None
+    return Confirmation(options.key_prefix, options.durability_timeout_ms, has_slot)
+
+
+def _address(url: str) -> Address:
     try:
         return {**parse_url(url.strip())}
     except ValueError as error:
         raise ConfigError(f"redis.url: {error}") from None
-
-
-def _dial(address: dict[str, Any]) -> AbstractConnection:
-    kind = address.get("connection_class", UnixDomainSocketConnection if "path" in address else TcpConnection)
-    known = {name: value for name, value in address.items() if name != "connection_class"}
-    # Plain RESP2 replies; no deadline of its own, the channel has one; a bare connection never retries.
-    ours = {"socket_timeout": None, "protocol": 2, "driver_info": None, "decode_responses": False}
-    made: AbstractConnection = kind(**{**known, **ours})
-    return made

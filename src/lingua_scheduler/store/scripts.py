@@ -6,9 +6,12 @@
     -- KEYS: pair free node
     -- ARGV: job attempt ttl_ms exclude...
     -- include: now_ms
+    -- durable: promises 1 to 3
 
 The names become Lua locals and keyword arguments of the call; nobody writes an index. A last name with three
 dots takes a list. Each include is one file in `include/` that defines one local function of the file's name.
+A script with a durable line, which says what rests on it, is answered once what it wrote or found is as safe
+as `redis.durability` says.
 """
 
 from __future__ import annotations
@@ -23,11 +26,12 @@ from importlib.resources.abc import Traversable
 from typing import Any
 
 from lingua_scheduler.errors import StoreError
-from lingua_scheduler.store.channel import Argument, ScriptUnknown
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.keys import hash_tag
+from lingua_scheduler.store.packing import Argument
+from lingua_scheduler.store.replies import ScriptUnknown
 
-_HEADER = re.compile(r"--\s*(KEYS|ARGV|include):(.*)")
+_HEADER = re.compile(r"--\s*(KEYS|ARGV|include|durable):(.*)")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SCRIPT_LINE = re.compile(r"(?:@?user_script):(\d+)")
 _NOT_A_NAME = re.compile(
@@ -74,6 +78,7 @@ class Source:
     args: Names
     text: str
     origin: tuple[str, ...] = field(repr=False)  # per line of the text: file:line
+    durable: bool = False
 
     @property
     def sha(self) -> str:
@@ -94,6 +99,7 @@ class Script:
         self._meter = meter
         self._sha = source.sha
         self._names = frozenset((*source.keys, *source.args))
+        self.durable = source.durable
 
     async def __call__(self, **values: Any) -> Any:
         """Run the script where its keys live and return its reply."""
@@ -118,10 +124,10 @@ class Script:
 
     async def _run(self, rest: tuple[Any, ...]) -> Any:
         try:
-            return await self._connection.call("EVALSHA", self._sha, *rest)
+            return await self._connection.call("EVALSHA", self._sha, *rest, durable=self.durable)
         except ScriptUnknown:
             # EVAL runs the script and makes the server remember it, on whichever server has the slot now.
-            return await self._connection.call("EVAL", self.source.text, *rest)
+            return await self._connection.call("EVAL", self.source.text, *rest, durable=self.durable)
 
     def _complaint(self, values: dict[str, Any]) -> str:
         missing = [name for name in (*self.source.keys, *self.source.args) if name not in values]
@@ -192,7 +198,8 @@ def read_source(directory: Traversable, name: str) -> Source:
     lines += [(keys.locals("KEYS"), f"{name}.lua:0"), (args.locals("ARGV"), f"{name}.lua:0")]
     lines += [(line, f"{name}.lua:{number}") for number, line in enumerate(body, 1)]
     text = "\n".join(line for line, _ in lines) + "\n"
-    return Source(name, keys, args, text, tuple(origin for _, origin in lines))
+    origin = tuple(place for _, place in lines)
+    return Source(name, keys, args, text, origin, durable=bool(header["durable"]))
 
 
 def _inline(
@@ -216,7 +223,7 @@ def _inline(
 
 
 def _header(body: list[str]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {"KEYS": [], "ARGV": [], "include": []}
+    found: dict[str, list[str]] = {"KEYS": [], "ARGV": [], "include": [], "durable": []}
     for line in body:
         if not line.startswith("--"):
             break

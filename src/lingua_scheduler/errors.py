@@ -4,6 +4,7 @@
 
     LinguaError
     ├── ConfigError             the start is refused; one line names the key
+    ├── InstanceIdTaken         another process lives under this instance's id
     ├── EmbeddedRedisError      the embedded Redis could not be started
     ├── WireError               a peer sent something it must not send
     │   ├── InvalidMessage      not a message of this protocol: syntax, type, size, base64
@@ -14,6 +15,7 @@
     ├── IllegalTransition       a state machine was asked for a step it does not have
     ├── StoreError              Redis could not do what was asked
     │   ├── DependencyDown      Redis cannot be reached; the outcome is unknown
+    │   ├── Fenced              somebody newer owns what was to be written
     │   └── CorruptValue        a stored value is not of this version or type
     ├── ServerUnreachable       the client could not connect (client/errors.py, as the next three)
     ├── SessionRefused          the server does not open the session
@@ -37,6 +39,10 @@ class LinguaError(Exception):
 
 class ConfigError(LinguaError):
     """The configuration cannot be used; the message is one line that names the key."""
+
+
+class InstanceIdTaken(LinguaError):
+    """Another process lives under this instance's id."""
 
 
 class EmbeddedRedisError(LinguaError):
@@ -101,6 +107,10 @@ class DependencyDown(StoreError):
 
     code = "SCHEDULER_DEPENDENCY_DOWN"
     retryable = True
+
+
+class Fenced(StoreError):
+    """Somebody newer owns what was to be written; nothing was."""
 
 
 class CorruptValue(StoreError):

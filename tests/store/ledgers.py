@@ -9,7 +9,7 @@ from typing import Any
 
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
-from lingua_scheduler.core.ports import NewJob
+from lingua_scheduler.core.ports import JobEnd, NewJob
 from lingua_scheduler.store.connection import Connection, StoreOptions
 from lingua_scheduler.store.jobs import JobStore, LifeOptions
 from lingua_scheduler.store.keys import Keys
@@ -38,8 +38,8 @@ class Ledgers:
         scripts = Scripts(self.connection)
         lives = LifeOptions()
         self.nodes = NodeStore(self.connection, scripts, self.keys)
-        self.jobs = JobStore(scripts, self.keys, owner, lives)
-        self.sessions = SessionStore(self.connection, scripts, self.keys, lives, on_closed=self.jobs.forget)
+        self.jobs = JobStore(self.connection, scripts, self.keys, owner, lives)
+        self.sessions = SessionStore(self.connection, scripts, self.keys, lives)
         self.pairing = PairingStore(self.connection, self.keys)
         self.notices = NoticeStore(self.connection, self.keys)
 
@@ -141,6 +141,12 @@ def new_job(job: str = "job-1", session: str = "s-1", **members: Any) -> NewJob:
         "ttl_ms": 300_000,
     }
     return NewJob(job_id=JobId(job), session_id=SessionId(session), **{**plain, **members})
+
+
+def job_end(job: str = "job-1", session: str = "s-1", **members: Any) -> JobEnd:
+    """Describe the end of a job's first attempt; members override."""
+    plain: dict[str, Any] = {"session_epoch": 1, "attempt": 1, "outcome": "completed"}
+    return JobEnd(job_id=JobId(job), session_id=SessionId(session), **{**plain, **members})
 
 
 def slot_on(node_id: str, job: str = "job-1", attempt: int = 1, **members: Any) -> Reservation:

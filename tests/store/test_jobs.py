@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from lingua_scheduler.core.model import JobId, SessionId
-from lingua_scheduler.core.ports import Finish, Remembered
-from lingua_scheduler.errors import CorruptValue, StoreError
+from lingua_scheduler.core.ports import Finish, Logged, Remembered
+from lingua_scheduler.errors import CorruptValue, Fenced, StoreError
 from lingua_scheduler.store.jobs import CLAIMS_KEPT
-from store.ledgers import B, new_job, slot_on
+from store.ledgers import B, job_end, new_job, slot_on
 
 SESSION = SessionId("s-1")
 JOB = JobId("job-1")
@@ -31,7 +31,7 @@ def record(ledgers):
 @pytest.fixture
 async def job(ledgers):
     """Give a job whose first attempt is on n1."""
-    await ledgers.sessions.open(SESSION, ledgers.owner, {})
+    await ledgers.sessions.open(SESSION, ledgers.owner, {}, epoch=1)
     await ledgers.jobs.create(new_job(), FIRST)
     return new_job()
 
@@ -76,10 +76,10 @@ async def test_ac42_of_many_at_once_one_is_made(store):
 
 async def test_an_older_owner_of_the_session_makes_none(store, ledgers, job):
     other = store.ledgers(B)
-    epoch = await other.sessions.open(SESSION, B, {})
-    with pytest.raises(StoreError, match="newer owner"):
+    assert await other.sessions.take_over(SESSION, B, epoch=1)
+    with pytest.raises(Fenced, match="newer owner"):
         await ledgers.jobs.create(new_job("job-2", index=1), None)
-    claim = await other.jobs.create(new_job("job-2", index=1, session_epoch=epoch), None)
+    claim = await other.jobs.create(new_job("job-2", index=1, session_epoch=2), None)
     assert claim.fresh
 
 
@@ -110,58 +110,111 @@ async def test_the_session_remembers_affinity_pool_and_pair(ledgers, job):
 
 async def test_the_next_attempt_moves_the_session_to_its_node(ledgers, job):
     """A failover takes the open turn along."""
-    assert await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), Remembered("n2", 300_000))
+    assert await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), Remembered("n2", 300_000), epoch=1)
     assert await ledgers.call("HGET", ledgers.keys.session(SESSION), "timeout_node_id") == b"n2"
 
 
 async def test_old_claims_are_forgotten(ledgers):
-    for index in range(CLAIMS_KEPT + 20):
-        await ledgers.jobs.create(new_job(f"job-{index}", index=index), None)
-    assert await ledgers.call("HLEN", ledgers.keys.claims(SESSION)) == CLAIMS_KEPT
+    for index in range(0, 3 * CLAIMS_KEPT, 8):
+        for lang in ("en", "de"):
+            await ledgers.jobs.create(new_job(f"job-{index}-{lang}", index=index, tgt_lang=lang), None)
+    names = await ledgers.call("HKEYS", ledgers.keys.claims(SESSION))
+    indexes = [int(name.partition(b":")[0]) for name in names]
+    assert min(indexes) == CLAIMS_KEPT + 8
+    assert len(indexes) == 2 * (2 * CLAIMS_KEPT - 8) // 8
+
+
+async def test_the_session_remembers_what_is_written_so_far(ledgers):
+    """The next index and the last frame only rise, whatever order jobs are written in."""
+    counters = ("HMGET", ledgers.keys.session(SESSION), "next_index", "last_seq")
+    await ledgers.jobs.create(new_job(), None)
+    assert await ledgers.call(*counters) == [b"1", None]
+    await ledgers.jobs.create(new_job("job-10", index=10, last_seq=9), None)
+    assert await ledgers.call(*counters) == [b"11", b"9"]
+    await ledgers.jobs.create(new_job("job-9", index=9, last_seq=0), None)
+    await ledgers.jobs.create(new_job("job-8", index=8), None)
+    assert await ledgers.call(*counters) == [b"11", b"9"]
+    await ledgers.jobs.create(new_job("job-11", index=10, last_seq=20), None)
+    assert await ledgers.call(*counters) == [b"11", b"9"], "that one was not written"
+
+
+async def test_a_session_of_an_older_owner_becomes_its_newer_owners_again(store, ledgers, job):
+    """Redis forgot everything, and the older owner did not know yet that it had lost the session."""
+    other = store.ledgers(B)
+    assert await other.sessions.take_over(SESSION, B, epoch=1)
+    store.on_every_server("FLUSHALL")
+    assert (await ledgers.jobs.create(job, FIRST)).fresh
+    claim = await other.jobs.create(new_job("job-2", index=1, session_epoch=2), None)
+    assert claim.fresh
+    assert await ledgers.call("HMGET", ledgers.keys.session(SESSION), "owner", "epoch") == [B.encode(), b"2"]
+    assert await ledgers.jobs.finish(job_end()) is Finish.FENCED
+
+
+async def test_an_epoch_that_is_no_number_is_written_anew(ledgers, job):
+    await ledgers.call("HSET", ledgers.keys.session(SESSION), "epoch", "first")
+    assert (await ledgers.jobs.create(new_job("job-2", index=1), None)).fresh
+    assert await ledgers.call("HGET", ledgers.keys.session(SESSION), "epoch") == b"1"
 
 
 # The next attempt follows the one before, and nobody else has moved the job.
 
 
 async def test_the_next_attempt_becomes_the_current_one(ledgers, job, record):
-    await ledgers.jobs.step(SESSION, FIRST, "RUNNING")
-    assert await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2))
+    await ledgers.jobs.step(SESSION, FIRST, "RUNNING", epoch=1)
+    assert await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
     assert await record("state", "attempt", "node") == ("DISPATCHED", "2", "n2")
 
 
 async def test_asking_again_is_answered_the_same(ledgers, job):
     second = slot_on("n2", attempt=2)
-    assert await ledgers.jobs.attempt(SESSION, second)
-    assert await ledgers.jobs.attempt(SESSION, second)
+    assert await ledgers.jobs.attempt(SESSION, second, epoch=1)
+    assert await ledgers.jobs.attempt(SESSION, second, epoch=1)
 
 
 async def test_the_first_attempt_of_a_waiting_job(ledgers, record):
     await ledgers.jobs.create(new_job(), None)
-    assert await ledgers.jobs.attempt(SESSION, FIRST)
+    assert await ledgers.jobs.attempt(SESSION, FIRST, epoch=1)
     assert await record("state", "attempt") == ("DISPATCHED", "1")
 
 
 @pytest.mark.parametrize("attempt", [1, 3, 10])
 async def test_an_attempt_that_does_not_follow_is_refused(ledgers, job, record, attempt):
-    assert not await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=attempt))
+    assert not await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=attempt), epoch=1)
     assert await record("attempt", "node") == ("1", "n1")
 
 
 async def test_of_many_second_attempts_one_wins(ledgers, job):
     won = await asyncio.gather(
-        *(ledgers.jobs.attempt(SESSION, slot_on(f"n{number}", attempt=2)) for number in range(20))
+        *(ledgers.jobs.attempt(SESSION, slot_on(f"n{number}", attempt=2), epoch=1) for number in range(20))
     )
     assert sum(won) == 1
 
 
 async def test_an_ended_job_has_no_next_attempt(ledgers, job):
-    await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed")
-    assert not await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2))
+    await ledgers.jobs.finish(job_end())
+    assert not await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
 
 
 async def test_an_unknown_job_has_none(ledgers):
-    assert not await ledgers.jobs.attempt(SESSION, FIRST)
+    assert not await ledgers.jobs.attempt(SESSION, FIRST, epoch=1)
     assert not await ledgers.call("EXISTS", ledgers.keys.job(SESSION, JOB))
+
+
+async def test_an_older_owner_of_the_session_places_no_attempt(store, ledgers, job, record):
+    assert await store.ledgers(B).sessions.take_over(SESSION, B, epoch=1)
+    assert not await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
+    assert await record("attempt", "node") == ("1", "n1")
+
+
+async def test_a_session_that_vanished_is_no_fence(ledgers, job, record):
+    """Its owner lives, and what is known of its jobs goes on."""
+    await ledgers.call("DEL", ledgers.keys.session(SESSION))
+    assert await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED", epoch=1)
+    assert await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
+    logged = Logged(0, "en", b"said")
+    assert await ledgers.jobs.finish(job_end(attempt=2, log=logged)) is Finish.ACCEPTED
+    assert await ledgers.call("HGET", ledgers.keys.results(SESSION), "0:en") == b"said"
+    assert not await ledgers.call("EXISTS", ledgers.keys.session(SESSION)), "it may have been closed"
 
 
 # The state goes forwards only, and only for the current attempt.
@@ -169,92 +222,209 @@ async def test_an_unknown_job_has_none(ledgers):
 
 async def test_from_dispatched_to_released(ledgers, job, record):
     for state in ("ACCEPTED", "RUNNING"):
-        assert await ledgers.jobs.step(SESSION, FIRST, state)
+        assert await ledgers.jobs.step(SESSION, FIRST, state, epoch=1)
         assert await record("state") == (state,)
-    await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed")
+    await ledgers.jobs.finish(job_end())
     assert await record("state", "outcome") == ("FINISHED", "completed")
-    assert await ledgers.jobs.step(SESSION, FIRST, "RELEASED")
+    assert await ledgers.jobs.step(SESSION, FIRST, "RELEASED", epoch=1)
     assert await record("state") == ("RELEASED",)
 
 
 async def test_ac38_a_result_needs_no_ack(ledgers, job, record):
-    assert await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed") is Finish.ACCEPTED
-    assert await ledgers.jobs.step(SESSION, FIRST, "RELEASED")
+    assert await ledgers.jobs.finish(job_end()) is Finish.ACCEPTED
+    assert await ledgers.jobs.step(SESSION, FIRST, "RELEASED", epoch=1)
 
 
 async def test_ac39_a_late_ack_takes_nothing_back(ledgers, job, record):
-    await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed")
-    await ledgers.jobs.step(SESSION, FIRST, "RELEASED")
-    assert await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED")
+    await ledgers.jobs.finish(job_end())
+    await ledgers.jobs.step(SESSION, FIRST, "RELEASED", epoch=1)
+    assert await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED", epoch=1)
     assert await record("state") == ("RELEASED",)
 
 
 async def test_a_running_job_is_not_released(ledgers, job, record):
-    assert not await ledgers.jobs.step(SESSION, FIRST, "RELEASED")
+    assert not await ledgers.jobs.step(SESSION, FIRST, "RELEASED", epoch=1)
     assert await record("state") == ("DISPATCHED",)
 
 
 @pytest.mark.parametrize("attempt", [0, 2])
 async def test_ac37_another_attempt_changes_nothing(ledgers, job, record, attempt):
-    assert not await ledgers.jobs.step(SESSION, slot_on("n1", attempt=attempt), "ACCEPTED")
+    assert not await ledgers.jobs.step(SESSION, slot_on("n1", attempt=attempt), "ACCEPTED", epoch=1)
     assert await record("state") == ("DISPATCHED",)
 
 
 async def test_an_unknown_job_has_no_steps(ledgers):
-    assert not await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED")
+    assert not await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED", epoch=1)
     assert not await ledgers.call("EXISTS", ledgers.keys.job(SESSION, JOB))
+
+
+async def test_an_older_owner_of_the_session_takes_no_step(store, ledgers, job, record):
+    other = store.ledgers(B)
+    assert await other.sessions.take_over(SESSION, B, epoch=1)
+    assert not await ledgers.jobs.step(SESSION, FIRST, "RUNNING", epoch=1)
+    assert await record("state") == ("DISPATCHED",)
+    assert await other.jobs.step(SESSION, FIRST, "RUNNING", epoch=2)
 
 
 # A job ends once.
 
 
 async def test_the_audio_is_dropped_and_the_record_kept_a_while(ledgers, job):
-    await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed")
+    await ledgers.jobs.finish(job_end())
     assert not await ledgers.call("EXISTS", ledgers.keys.audio(SESSION, JOB))
     assert 0 < await ledgers.call("PTTL", ledgers.keys.job(SESSION, JOB)) <= 60_000
 
 
 async def test_a_second_end_is_told_so(ledgers, job, record):
-    await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed")
-    assert await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="failed") is Finish.DONE
+    await ledgers.jobs.finish(job_end())
+    assert await ledgers.jobs.finish(job_end(outcome="failed")) is Finish.DONE
     assert await record("outcome") == ("completed",)
 
 
 async def test_of_many_ends_at_once_one_counts(ledgers, job):
-    verdicts = await asyncio.gather(
-        *(ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome=f"o{n}") for n in range(20))
-    )
+    verdicts = await asyncio.gather(*(ledgers.jobs.finish(job_end(outcome=f"o{n}")) for n in range(20)))
     assert verdicts.count(Finish.ACCEPTED) == 1
     assert verdicts.count(Finish.DONE) == 19
 
 
 async def test_an_older_attempt_does_not_end_it(ledgers, job, record):
-    await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2))
-    assert await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed") is Finish.STALE
+    await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
+    assert await ledgers.jobs.finish(job_end()) is Finish.STALE
     assert await record("state") == ("DISPATCHED",)
     assert await ledgers.call("EXISTS", ledgers.keys.audio(SESSION, JOB))
 
 
 async def test_a_job_that_is_not_there_is_unknown(ledgers):
-    assert await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed") is Finish.UNKNOWN
+    assert await ledgers.jobs.finish(job_end()) is Finish.UNKNOWN
     assert not await ledgers.call("EXISTS", ledgers.keys.job(SESSION, JOB))
+
+
+# What the client is told is logged with the end of the job.
+
+
+async def test_the_end_is_logged_as_long_as_the_session_lives(ledgers, job):
+    results = ledgers.keys.results(SESSION)
+    await ledgers.jobs.finish(job_end(log=Logged(0, "en", b"\x00said\xff")))
+    assert await ledgers.call("HGETALL", results) == [b"0:en", b"\x00said\xff"]
+    assert 60_000 < await ledgers.call("PTTL", results) <= 90_000
+
+
+async def test_of_an_end_without_a_word_nothing_is_logged(ledgers, job):
+    await ledgers.jobs.finish(job_end())
+    assert not await ledgers.call("EXISTS", ledgers.keys.results(SESSION))
+
+
+async def test_what_was_acknowledged_leaves_the_log(ledgers, job):
+    await ledgers.jobs.finish(job_end(log=Logged(0, "en", b"zero")))
+    for index in (1, 2):
+        await ledgers.jobs.create(new_job(f"job-{index + 1}", index=index), None)
+    await ledgers.jobs.finish(
+        job_end("job-2", attempt=0, log=Logged(1, "en", b"one"), forget=("0:en", "7:xx"))
+    )
+    assert await ledgers.call("HGETALL", ledgers.keys.results(SESSION)) == [b"1:en", b"one"]
+    await ledgers.jobs.finish(job_end("job-3", attempt=0, forget=("1:en",)))
+    assert not await ledgers.call("EXISTS", ledgers.keys.results(SESSION))
+
+
+async def test_an_end_whose_answer_was_not_heard_is_logged_once(ledgers, job):
+    end = job_end(log=Logged(0, "en", b"said"))
+    await ledgers.jobs.finish(end)
+    assert await ledgers.jobs.finish(end) is Finish.DONE
+    assert await ledgers.jobs.finish(job_end(log=Logged(0, "en", b"other"))) is Finish.DONE
+    assert await ledgers.call("HGETALL", ledgers.keys.results(SESSION)) == [b"0:en", b"said"]
+
+
+async def test_a_stale_end_logs_nothing_and_leaves_the_job_open(ledgers, job):
+    await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
+    await ledgers.jobs.finish(job_end(log=Logged(0, "en", b"said")))
+    assert not await ledgers.call("EXISTS", ledgers.keys.results(SESSION))
+    assert await ledgers.call("HGETALL", ledgers.keys.open_jobs(SESSION)) == [JOB.encode(), b"0:en"]
+
+
+async def test_an_older_owner_of_the_session_ends_nothing(store, ledgers, job, record):
+    await ledgers.jobs.create(new_job("job-2", index=1), None)
+    await ledgers.jobs.finish(job_end("job-2", attempt=0, log=Logged(1, "en", b"one")))
+    assert await store.ledgers(B).sessions.take_over(SESSION, B, epoch=1)
+    late = job_end(log=Logged(0, "en", b"zero"), forget=("1:en",))
+    assert await ledgers.jobs.finish(late) is Finish.FENCED
+    assert await record("state") == ("DISPATCHED",)
+    assert await ledgers.call("HGETALL", ledgers.keys.results(SESSION)) == [b"1:en", b"one"]
+
+
+async def test_the_end_of_a_job_that_redis_lost_is_logged_while_the_session_is_there(ledgers, job):
+    """The client is told about it, so it must also be told after a resume."""
+    end = job_end(log=Logged(0, "en", b"said"))
+    await ledgers.call("DEL", ledgers.keys.job(SESSION, JOB))
+    assert await ledgers.jobs.finish(end) is Finish.UNKNOWN
+    assert await ledgers.call("HGETALL", ledgers.keys.results(SESSION)) == [b"0:en", b"said"]
+    assert not await ledgers.call("EXISTS", ledgers.keys.open_jobs(SESSION))
+    await ledgers.sessions.close(SESSION, epoch=1)
+    assert await ledgers.jobs.finish(end) is Finish.UNKNOWN
+    assert not await ledgers.call("EXISTS", ledgers.keys.results(SESSION)), (
+        "of a closed session nothing is left"
+    )
+
+
+# Audio travels through keys: to the holder of an attempt, and back as a voice.
+
+
+async def test_the_holder_of_the_current_attempt_gets_the_audio(ledgers, job):
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=1) == job.audio
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=1) == job.audio
+
+
+async def test_ac62b_an_attempt_that_was_given_up_gets_none(ledgers, job):
+    await ledgers.jobs.attempt(SESSION, slot_on("n2", attempt=2), epoch=1)
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=1) is None
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=2) == job.audio
+
+
+async def test_of_a_job_that_ended_or_was_never_there_is_no_audio(ledgers, job):
+    assert await ledgers.jobs.audio(SESSION, JobId("job-2"), attempt=1) is None
+    await ledgers.jobs.finish(job_end())
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=1) is None
+
+
+async def test_audio_that_vanished_or_is_no_audio_is_none(ledgers, job):
+    audio = ledgers.keys.audio(SESSION, JOB)
+    await ledgers.call("DEL", audio)
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=1) is None
+    await ledgers.call("HSET", audio, "a", "b")
+    assert await ledgers.jobs.audio(SESSION, JOB, attempt=1) is None
+    await ledgers.call("DEL", audio)
+
+
+async def test_a_voice_can_be_fetched_for_a_minute(ledgers, job):
+    """A letter that says it is there may be delivered twice."""
+    await ledgers.jobs.put_voice(SESSION, JOB, b"\x00voice\xff")
+    for _ in range(2):
+        assert await ledgers.jobs.take_voice(SESSION, JOB) == b"\x00voice\xff"
+    assert 0 < await ledgers.call("PTTL", ledgers.keys.voice(SESSION, JOB)) <= 60_000
+    assert await ledgers.jobs.take_voice(SESSION, JobId("job-2")) is None
+
+
+async def test_a_voice_that_is_none_is_none(ledgers):
+    voice = ledgers.keys.voice(SESSION, JOB)
+    await ledgers.call("HSET", voice, "a", "b")
+    assert await ledgers.jobs.take_voice(SESSION, JOB) is None
+    await ledgers.call("DEL", voice)
 
 
 async def test_all_goes_on_when_the_server_forgets_the_scripts(store, ledgers):
     store.on_every_server("SCRIPT FLUSH")
     await ledgers.jobs.create(new_job(), FIRST)
     store.on_every_server("SCRIPT FLUSH")
-    assert await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED")
+    assert await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED", epoch=1)
     store.on_every_server("SCRIPT FLUSH")
-    assert await ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="completed") is Finish.ACCEPTED
+    assert await ledgers.jobs.finish(job_end()) is Finish.ACCEPTED
 
 
 async def test_a_key_of_the_wrong_type_is_a_corrupt_value_and_no_crash(ledgers):
     await ledgers.call("SET", ledgers.keys.job(SESSION, JOB), "text", "EX", 60)
     for attempt in (
-        ledgers.jobs.attempt(SESSION, FIRST),
-        ledgers.jobs.step(SESSION, FIRST, "ACCEPTED"),
-        ledgers.jobs.finish(SESSION, JOB, attempt=1, outcome="failed"),
+        ledgers.jobs.attempt(SESSION, FIRST, epoch=1),
+        ledgers.jobs.step(SESSION, FIRST, "ACCEPTED", epoch=1),
+        ledgers.jobs.finish(job_end(outcome="failed")),
     ):
         with pytest.raises(CorruptValue):
             await attempt
@@ -264,4 +434,4 @@ async def test_a_key_of_the_wrong_type_is_a_corrupt_value_and_no_crash(ledgers):
 async def test_a_state_that_nobody_knows_is_an_error_and_no_crash(ledgers, job):
     await ledgers.call("HSET", ledgers.keys.job(SESSION, JOB), "state", "DREAMING", "attempt", "1")
     with pytest.raises(StoreError, match=r"rank|job_step"):
-        await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED")
+        await ledgers.jobs.step(SESSION, FIRST, "ACCEPTED", epoch=1)

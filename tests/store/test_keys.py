@@ -53,7 +53,7 @@ def test_every_kind_has_a_type_a_meaning_and_an_end():
         assert rule.type in {"string", "hash", "set", "zset", "stream", "list"}
         assert rule.meaning
         assert bool(rule.ttl) != bool(rule.owner), rule.name
-        assert re.match(r"\{\w+:<\w+>\}:\w", rule.template), rule.name
+        assert re.match(r"\{\w+(:<\w+>)?\}:\w", rule.template), rule.name
 
 
 def test_kinds_cannot_be_mistaken_for_each_other():

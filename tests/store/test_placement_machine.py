@@ -22,7 +22,7 @@ from lingua_scheduler.core.model import JobId, NodeId, SessionId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts, Reservation
 from lingua_scheduler.core.ports import Beat, Finish
 from lingua_scheduler.store.connection import StoreOptions
-from store.ledgers import POOL, Ledgers, ask, audit, facts, new_job
+from store.ledgers import POOL, Ledgers, ask, audit, facts, job_end, new_job
 
 SESSION = SessionId("s-1")
 KINDS = (frozenset({"asr"}), frozenset({"asr", "tone"}))
@@ -265,7 +265,7 @@ class Placement(RuleBasedStateMachine):
         index = int(job.removeprefix("job-"))
         claim = self.run(self.ledgers.jobs.create(new_job(job, index=index), None))
         assert claim.job_id == job
-        moved = self.run(self.ledgers.jobs.attempt(SESSION, reservation))
+        moved = self.run(self.ledgers.jobs.attempt(SESSION, reservation, epoch=1))
         assert moved is not model.ended
         if moved:
             model.attempt, model.node, model.state = reservation.attempt, reservation.node_id, "DISPATCHED"
@@ -285,7 +285,7 @@ class Placement(RuleBasedStateMachine):
         there = order.index(model.state) >= order.index(state)
         legal = offset == 0 and (there or state != "RELEASED" or model.state == "FINISHED")
         sender = Reservation(NodeId(model.node), POOL, "a", 1, "", JobId(job), model.attempt + offset)
-        assert self.run(self.ledgers.jobs.step(SESSION, sender, state)) is legal
+        assert self.run(self.ledgers.jobs.step(SESSION, sender, state, epoch=1)) is legal
         if legal and not there:
             model.state = state
 
@@ -296,7 +296,7 @@ class Placement(RuleBasedStateMachine):
         job = self.sent(number)
         model = self.jobs[job]
         attempt = model.attempt + offset
-        verdict = self.run(self.ledgers.jobs.finish(SESSION, JobId(job), attempt=attempt, outcome="done"))
+        verdict = self.run(self.ledgers.jobs.finish(job_end(job, attempt=attempt)))
         model.ends[verdict] += 1
         if model.ended:
             assert verdict is Finish.DONE

@@ -77,6 +77,10 @@ _HINTS: Mapping[str, _Sentence] = {
         "The node describes its abilities wrongly. Please update the node.",
         "节点能力描述不符合要求，请更新节点程序。",
     ),
+    "RESUME_FAILED": _Sentence(
+        "The earlier conversation could not be taken up. A new one has begun.",
+        "无法恢复之前的会话，已开始新的会话。",
+    ),
     "RATE_LIMITED": _Sentence("Too many requests. Please slow down.", "请求过于频繁，请稍候。"),
     "ROOM_NOT_FOUND": _Sentence("There is no such room.", "房间不存在。"),
     "ROOM_FULL": _Sentence("The room is full.", "房间已满。"),

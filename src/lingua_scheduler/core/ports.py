@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+from lingua_scheduler.core.company import InboxLedger, InstanceLedger
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
+from lingua_scheduler.core.room_ledger import RoomLedger
 
 
 class Sink(Protocol):
@@ -54,6 +56,10 @@ class NodeLedger(Protocol):
         """Remove the node unless a newer epoch has taken it over."""
         ...
 
+    async def evict(self, node_id: NodeId, pool: PoolId, *, owner: InstanceId) -> bool:
+        """Remove a node that this owner, who has died, left behind."""
+        ...
+
     async def reserve(self, ask: Ask) -> Reservation | None:
         """Choose the least loaded node of the shelves and take one of its slots, atomically."""
         ...
@@ -80,6 +86,7 @@ class Finish(StrEnum):
 
     ACCEPTED = "accepted"  # it is the job's result
     STALE = "stale"  # another attempt is current
+    FENCED = "fenced"  # the session has a newer owner
     DONE = "done"  # the job was terminal before
     UNKNOWN = "unknown"  # no such job
 
@@ -110,6 +117,61 @@ class NewJob:
     affinity: Remembered = NOBODY
     preferred_pool: PoolId | None = None
     last_pair: str = ""
+    last_seq: int | None = None  # every frame up to this one is in a job that is written, this one included
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """What a client is told about the end of an utterance, kept until the client has acknowledged it."""
+
+    index: int
+    tgt_lang: str
+    message: bytes
+
+    @property
+    def name(self) -> str:
+        """What it is found by in the log."""
+        return f"{self.index}:{self.tgt_lang}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobEnd:
+    """The end of a job as its session's owner writes it."""
+
+    session_id: SessionId
+    session_epoch: int
+    job_id: JobId
+    attempt: int
+    outcome: str
+    log: Logged | None = None  # None: the client is told nothing
+    forget: tuple[str, ...] = ()  # names of what may leave the log: acknowledged, or too much
+
+
+@dataclass(frozen=True, slots=True)
+class StoredJob:
+    """A job that had not ended when its session changed hands."""
+
+    job_id: JobId
+    index: int
+    tgt_lang: str
+    attempt: int  # 0: it waits for its first node
+    record: bytes
+    audio: bytes
+    reservation: Reservation | None  # of its current attempt
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """What a new owner needs to go on with a session."""
+
+    epoch: int  # the new owner's
+    before: InstanceId  # who had it
+    fields: dict[str, str]
+    next_index: int
+    last_seq: int | None  # every frame up to this one is in a job
+    jobs: tuple[StoredJob, ...]  # in the order of their indexes
+    log: tuple[Logged, ...]  # in the order of their indexes
+    lost: tuple[tuple[int, str], ...] = ()  # index and language of jobs that had not ended and are unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,33 +186,79 @@ class JobLedger(Protocol):
     """Jobs and their attempts, in their session's slot."""
 
     async def create(self, job: NewJob, reservation: Reservation | None) -> Claimed:
-        """Claim the index and write the job, placed (attempt 1) or waiting; DependencyDown if unknown."""
+        """Claim the index and write the job, placed (attempt 1) or waiting.
+
+        DependencyDown when the outcome is unknown, Fenced when the session has a newer owner.
+        """
         ...
 
     async def attempt(
-        self, session_id: SessionId, reservation: Reservation, affinity: Remembered = NOBODY
+        self,
+        session_id: SessionId,
+        reservation: Reservation,
+        affinity: Remembered = NOBODY,
+        *,
+        epoch: int,
     ) -> bool:
-        """Make `reservation.attempt` the job's current one; False when somebody else moved it or it ended."""
+        """Make `reservation.attempt` the job's current one; False when it ended or somebody else has it."""
         ...
 
-    async def step(self, session_id: SessionId, reservation: Reservation, state: str) -> bool:
-        """Advance the current attempt to `state`; True when it is at or past it."""
+    async def step(self, session_id: SessionId, reservation: Reservation, state: str, *, epoch: int) -> bool:
+        """Advance the current attempt to `state`; True when it is at or past it, False also when fenced."""
         ...
 
-    async def finish(self, session_id: SessionId, job_id: JobId, *, attempt: int, outcome: str) -> Finish:
-        """End the job by this attempt's outcome and drop its audio."""
+    async def finish(self, end: JobEnd) -> Finish:
+        """End the job by an attempt's outcome, log what its client is told, and drop its audio."""
         ...
+
+    async def audio(self, session_id: SessionId, job_id: JobId, *, attempt: int) -> bytes | None:
+        """Give a job's audio to the holder of an attempt; None when the attempt is not current any more."""
+        ...
+
+    async def put_voice(self, session_id: SessionId, job_id: JobId, data: bytes) -> None:
+        """Keep the spoken result of a job for the minute in which its session's owner fetches it."""
+        ...
+
+    async def take_voice(self, session_id: SessionId, job_id: JobId) -> bytes | None:
+        """Give the spoken result of a job, as often as it is asked for; None when it is gone."""
+        ...
+
+
+class Tenure(StrEnum):
+    """Why a session is not held by who believed so."""
+
+    GONE = "gone"  # Redis does not know it: write it anew
+    TAKEN = "taken"  # another instance, or a later life of it here, owns it
 
 
 class SessionLedger(Protocol):
     """Sessions: who owns them and what a new owner needs."""
 
-    async def open(self, session_id: SessionId, owner: InstanceId, fields: dict[str, str]) -> int:
-        """Write the session and its owner; return its epoch."""
+    async def open(
+        self, session_id: SessionId, owner: InstanceId, fields: dict[str, str], *, epoch: int
+    ) -> int:
+        """Write the session and its owner, at no lower epoch; return its epoch. Fenced: somebody else has it.
+
+        `next_index` and `last_seq` among the fields only ever raise what Redis knows.
+        """
         ...
 
-    async def renew(self, session_ids: list[SessionId], owner: InstanceId) -> list[SessionId]:
-        """Extend the lives of owned sessions; return those that were lost."""
+    async def renew(self, sessions: dict[SessionId, int], owner: InstanceId) -> dict[SessionId, Tenure]:
+        """Extend the lives of owned sessions, given with their epochs; return those that are not held."""
+        ...
+
+    async def take_over(
+        self, session_id: SessionId, owner: InstanceId, *, epoch: int, try_id: str = ""
+    ) -> StoredSession | None:
+        """Become the owner of a session that is at this epoch, under the next one; None when it is not.
+
+        Exactly one caller gets the session; whatever an older owner writes from then on is refused. A client
+        that heard no answer comes again by the same `try_id`, and gets it until something was said since.
+        """
+        ...
+
+    async def owner(self, session_id: SessionId) -> InstanceId | None:
+        """Tell who owns a session; None when there is no such session."""
         ...
 
     async def close(self, session_id: SessionId, *, epoch: int) -> None:
@@ -194,6 +302,21 @@ class Ledgers(Protocol):
     @property
     def sessions(self) -> SessionLedger:
         """Sessions and owners."""
+        ...
+
+    @property
+    def instances(self) -> InstanceLedger:
+        """Instances."""
+        ...
+
+    @property
+    def inbox(self) -> InboxLedger:
+        """Letters between instances."""
+        ...
+
+    @property
+    def rooms(self) -> RoomLedger:
+        """Rooms."""
         ...
 
     @property

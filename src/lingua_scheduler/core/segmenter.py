@@ -64,7 +64,13 @@ class Segmenter:
     """
 
     def __init__(
-        self, options: SegmenterOptions, *, fmt: AudioFormat, rate: int, first_index: int = 0
+        self,
+        options: SegmenterOptions,
+        *,
+        fmt: AudioFormat,
+        rate: int,
+        first_index: int = 0,
+        turn_id: TurnId | None = None,
     ) -> None:
         few_bytes = max(1, options.max_utterance_bytes // _TAIL_BYTES_SHARE)
         tail_ms = float(options.turn_tail_ms)
@@ -75,7 +81,7 @@ class Segmenter:
         self._open = OpenUtterance(fmt, rate, Tail(tail_ms, few_bytes))
         self._lead = LeadIn(options.quiet_lead_ms, few_bytes)
         self._next_index = first_index
-        self._turn_id: TurnId | None = None  # set while speech goes on after a cut at a limit
+        self._turn_id = turn_id  # set while speech goes on after a cut at a limit
         self._heard_at: float | None = None  # the gap anchor: last frame with audio, or end of playback
         self._rings_at: float | None = None  # the pause runs out
         self._closes_at: float | None = None  # the tail window ends; set only while it is open

@@ -10,11 +10,11 @@ class SequenceWindow:
 
     __slots__ = ("_mask", "_seen", "highest", "skipped")
 
-    def __init__(self) -> None:
-        self.highest: int | None = None
+    def __init__(self, highest: int | None = None) -> None:
+        self.highest = highest
         self.skipped = 0  # numbers jumped over so far
         self._mask = (1 << _WINDOW) - 1
-        self._seen = 0  # bit n: highest - n was seen
+        self._seen = 0 if highest is None else self._mask  # bit n: highest - n was seen
 
     def fresh(self, number: int) -> bool:
         """Take a number; False when it was taken before."""

@@ -136,7 +136,7 @@ class Keys:
 
     @_kind("hash", ttl="the session's, renewed by its owner; removed when it ends")
     def session(self, session: str) -> str:
-        """Record a session: owner, epoch, languages, affinity, preferred pool."""
+        """Record a session: owner, epoch, languages, next index, last frame, affinity, preferred pool."""
         return f"{self.prefix}:{{session:{session}}}:session"
 
     @_kind("hash", ttl="with the session")
@@ -144,15 +144,80 @@ class Keys:
         """Tell which job an utterance has for a language, so that none is made twice."""
         return f"{self.prefix}:{{session:{session}}}:claims"
 
+    @_kind("hash", ttl="with the session")
+    def open_jobs(self, session: str) -> str:
+        """Tell which jobs of a session have not ended, for its next owner."""
+        return f"{self.prefix}:{{session:{session}}}:open_jobs"
+
+    @_kind("hash", ttl="with the session")
+    def results(self, session: str) -> str:
+        """Keep what the client was told about each utterance until it has acknowledged it."""
+        return f"{self.prefix}:{{session:{session}}}:results"
+
     @_kind("hash", ttl="the job's longest life; shorter once it has ended")
     def job(self, session: str, job: str) -> str:
-        """Record a job: state, current attempt, node, request."""
+        """Record a job: state, current attempt, its node and reservation, request."""
         return f"{self.prefix}:{{session:{session}}}:job:{job}"
 
     @_kind("string", ttl="with the job; removed when the job ends")
     def audio(self, session: str, job: str) -> str:
         """Keep a job's audio for its next attempt."""
         return f"{self.prefix}:{{session:{session}}}:audio:{job}"
+
+    @_kind("string", ttl="60 s")
+    def voice(self, session: str, job: str) -> str:
+        """Keep the spoken result of a job on its way to the instance that owns the session."""
+        return f"{self.prefix}:{{session:{session}}}:voice:{job}"
+
+    @_kind("hash", ttl="the instance's (`presence_ttl_s`), renewed by it; removed when it leaves")
+    def presence(self, instance: str) -> str:
+        """Tell that an instance lives: boot, address, start, whether it drains, counts for people."""
+        return f"{self.prefix}:{{instance:{instance}}}:presence"
+
+    @_kind("stream", ttl="1 day after the instance's last renewal; removed when it leaves or is forgotten")
+    def inbox(self, instance: str) -> str:
+        """Keep letters to an instance until they are dealt with; read by the group `scheduler`."""
+        return f"{self.prefix}:{{instance:{instance}}}:inbox"
+
+    @_kind("string", ttl="`adoption_s`, renewed while letters are inherited; removed with the inbox")
+    def adopter(self, instance: str) -> str:
+        """Tell which instance has taken charge of what a dead one left."""
+        return f"{self.prefix}:{{instance:{instance}}}:adopter"
+
+    @_kind("stream", ttl="`dead_keep_s` after the last burial")
+    def dead(self, instance: str) -> str:
+        """Keep letters that an instance could not deal with, for people."""
+        return f"{self.prefix}:{{instance:{instance}}}:dead"
+
+    @_kind("hash", ttl="1 day after the last renewal by any instance")
+    def registry(self) -> str:
+        """List every instance that is known: end of its lease and of its adoption, boot, what it says."""
+        return f"{self.prefix}:{{instances}}:registry"
+
+    @_kind("zset", ttl="`dead_keep_s` after the last burial")
+    def graves(self) -> str:
+        """Order the instances that may have dead letters by the time until which they may."""
+        return f"{self.prefix}:{{instances}}:graves"
+
+    @_kind("string", ttl="1 day after the last instance asked")
+    def secret(self) -> str:
+        """Keep the secret that all instances share."""
+        return f"{self.prefix}:{{instances}}:secret"
+
+    @_kind("hash", ttl="`expiry_s` since somebody joined or spoke; removed with the last member")
+    def room(self, code: str) -> str:
+        """Record a room: id, version, last speech, how many have joined."""
+        return f"{self.prefix}:{{room:{code}}}:room"
+
+    @_kind("hash", ttl="with the room")
+    def members(self, code: str) -> str:
+        """Tell each member's place, time of joining, owner, epoch, mode, language and name."""
+        return f"{self.prefix}:{{room:{code}}}:members"
+
+    @_kind("hash", ttl="with the room")
+    def wishes(self, code: str) -> str:
+        """Tell who wants to hear whose own voice, as far as anybody said."""
+        return f"{self.prefix}:{{room:{code}}}:wishes"
 
     @_kind("string", ttl="the code's (5 min); removed when it is used")
     def pairing(self, code: str) -> str:

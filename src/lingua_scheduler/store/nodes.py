@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import msgspec
 
-from lingua_scheduler.core.model import NodeId, PoolId
+from lingua_scheduler.core.model import InstanceId, NodeId, PoolId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
 from lingua_scheduler.core.ports import Beat, NodeChanges
 from lingua_scheduler.errors import NodeRefused
@@ -112,6 +112,11 @@ class NodeStore:
         if left:
             await self._unclaim(where=self._keys.where(node_id), epoch=epoch)
         return left
+
+    async def evict(self, node_id: NodeId, pool: PoolId, *, owner: InstanceId) -> bool:
+        """Remove a node that this owner, who has died, left behind."""
+        line = await self._slots.line(pool, node_id)
+        return line is not None and line.owner == owner and await self._remove(pool, node_id, line.epoch)
 
     async def _remove(self, pool: PoolId, node_id: NodeId, epoch: str) -> bool:
         reply = await self._slots.where_it_stands(

@@ -3,64 +3,198 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
+from typing import Any
 
-from lingua_scheduler.core.model import InstanceId, SessionId
+from lingua_scheduler.core.model import InstanceId, JobId, SessionId
+from lingua_scheduler.core.ports import Logged, StoredJob, StoredSession, Tenure
+from lingua_scheduler.errors import CorruptValue, Fenced
+from lingua_scheduler.log import get_logger
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.jobs import LifeOptions
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
+from lingua_scheduler.store.stored_job import ended, stored_job
+
+_log = get_logger(__name__)
+_OWN_FIELDS = (
+    "owner",
+    "epoch",
+    "next_index",
+    "last_seq",
+    "spoken",
+    "taken_at",
+    "taken_by",
+)  # told by members of StoredSession
 
 
 class SessionStore:
     """Implements `core.ports.SessionLedger`."""
 
-    def __init__(
-        self,
-        connection: Connection,
-        scripts: Scripts,
-        keys: Keys,
-        options: LifeOptions,
-        *,
-        on_closed: Callable[[SessionId], None],
-    ) -> None:
+    def __init__(self, connection: Connection, scripts: Scripts, keys: Keys, options: LifeOptions) -> None:
         self._connection = connection
         self._keys = keys
         self._lease_ms = options.session_lease_s * 1000
-        self._on_closed = on_closed
         self._open = scripts.load("session_open")
         self._renew = scripts.load("session_renew")
+        self._take = scripts.load("session_take")
         self._close = scripts.load("session_close")
+        self._read_job = scripts.load("job_read")
 
-    async def open(self, session_id: SessionId, owner: InstanceId, fields: dict[str, str]) -> int:
-        """Write the session and its owner; return its epoch."""
-        flat = [part for item in fields.items() for part in item]
+    async def open(
+        self, session_id: SessionId, owner: InstanceId, fields: dict[str, str], *, epoch: int
+    ) -> int:
+        """Write the session and its owner, at no lower epoch; return its epoch."""
+        counters = {name: fields.get(name, "") for name in ("next_index", "last_seq")}
+        flat = [part for name, value in fields.items() if name not in _OWN_FIELDS for part in (name, value)]
         reply = await self._open(
-            session=self._keys.session(session_id), owner=owner, ttl_ms=self._lease_ms, fields=flat
+            session=self._keys.session(session_id),
+            owner=owner,
+            epoch=epoch,
+            ttl_ms=self._lease_ms,
+            fields=flat,
+            **counters,
         )
+        if reply is None:
+            raise Fenced(f"session {session_id} has another owner")
         return int(reply)
 
-    async def renew(self, session_ids: list[SessionId], owner: InstanceId) -> list[SessionId]:
-        """Extend the lives of owned sessions; return those that were lost."""
-        kept = await asyncio.gather(
-            *(
-                self._renew(
-                    session=self._keys.session(session_id),
-                    claims=self._keys.claims(session_id),
-                    owner=owner,
-                    ttl_ms=self._lease_ms,
-                )
-                for session_id in session_ids
-            )
+    async def renew(self, sessions: dict[SessionId, int], owner: InstanceId) -> dict[SessionId, Tenure]:
+        """Extend the lives of owned sessions, given with their epochs; return those that are not held."""
+        answers = await asyncio.gather(
+            *(self._renewed(session_id, owner, epoch) for session_id, epoch in sessions.items())
         )
-        return [session_id for session_id, ok in zip(session_ids, kept, strict=True) if not ok]
+        return {session_id: tenure for session_id, tenure in zip(sessions, answers, strict=True) if tenure}
+
+    async def _renewed(self, session_id: SessionId, owner: InstanceId, epoch: int) -> Tenure | None:
+        try:
+            reply = await self._renew(
+                **self._records(session_id), owner=owner, epoch=epoch, ttl_ms=self._lease_ms
+            )
+        except CorruptValue as error:
+            _log.warning("session_unreadable", session=session_id, reason=str(error))
+            return Tenure.GONE
+        return None if reply == b"held" else Tenure(reply.decode())
+
+    async def take_over(
+        self, session_id: SessionId, owner: InstanceId, *, epoch: int, try_id: str = ""
+    ) -> StoredSession | None:
+        """Become the owner of a session that is at this epoch, under the next one; None when it is not.
+
+        The same `try_id` takes it again by the same epoch until something was said under the later one.
+        """
+        try:
+            reply = await self._take(
+                **self._records(session_id),
+                owner=owner,
+                epoch=epoch,
+                ttl_ms=self._lease_ms,
+                **{"try": try_id},
+            )
+        except CorruptValue as error:
+            _log.warning("session_unreadable", session=session_id, reason=str(error))
+            return None
+        if reply is None:
+            return None
+        taken, before, fields, open_jobs, results = reply
+        record = {_text(name): _text(value) for name, value in _pairs(fields)}
+        log = sorted(_logged(results), key=_place)
+        jobs, lost = await self._jobs(session_id, open_jobs, {logged.name for logged in log})
+        used = [index for index, _ in (*map(_place, jobs), *map(_place, log), *lost)]
+        return StoredSession(
+            epoch=taken,
+            before=InstanceId(_text(before)),
+            fields={name: value for name, value in record.items() if name not in _OWN_FIELDS},
+            next_index=max((_number(record.get("next_index")) or 0, *(index + 1 for index in used))),
+            last_seq=_number(record.get("last_seq")),
+            jobs=tuple(jobs),
+            log=tuple(log),
+            lost=tuple(lost),
+        )
+
+    async def _jobs(
+        self, session_id: SessionId, open_jobs: list[bytes], logged: set[str]
+    ) -> tuple[list[StoredJob], list[tuple[int, str]]]:
+        """Read the jobs that have not ended; those that cannot be used are given by index and language."""
+        claims = [(JobId(_text(job_id)), _text(claim)) for job_id, claim in _pairs(open_jobs)]
+        claims = [(job_id, claim) for job_id, claim in claims if claim not in logged]
+        replies = await asyncio.gather(*(self._job(session_id, job_id) for job_id, _ in claims))
+        jobs, lost = [], []
+        for (job_id, claim), reply in zip(claims, replies, strict=True):
+            place = _claimed(claim)
+            if place is None or ended(reply):
+                continue
+            job = stored_job(job_id, place, reply)
+            if job is not None:
+                jobs.append(job)
+            else:
+                _log.warning("job_lost", session=session_id, job=job_id, index=place[0])
+                lost.append(place)
+        return sorted(jobs, key=_place), sorted(lost)
+
+    async def _job(self, session_id: SessionId, job_id: JobId) -> list[Any] | None:
+        keys = self._keys
+        try:
+            reply: list[Any] = await self._read_job(
+                job=keys.job(session_id, job_id), audio=keys.audio(session_id, job_id)
+            )
+        except CorruptValue:
+            return None
+        return reply
+
+    async def owner(self, session_id: SessionId) -> InstanceId | None:
+        """Tell who owns a session; None when there is no such session."""
+        try:
+            reply = await self._connection.call("HGET", self._keys.session(session_id), "owner")
+        except CorruptValue:
+            return None
+        return None if reply is None else InstanceId(_text(reply))
 
     async def close(self, session_id: SessionId, *, epoch: int) -> None:
         """Remove the session and all that belongs to it."""
         keys = self._keys
-        jobs = await self._connection.call("HVALS", keys.claims(session_id))
-        rest = [keys.claims(session_id)]
-        for job in jobs:
-            rest += [keys.job(session_id, job.decode()), keys.audio(session_id, job.decode())]
-        await self._close(session=keys.session(session_id), rest=rest, epoch=epoch)
-        self._on_closed(session_id)
+        try:
+            jobs = await self._connection.call("HVALS", keys.claims(session_id))
+        except CorruptValue:
+            jobs = []
+        kinds = (keys.job, keys.audio, keys.voice)
+        rest = [kind(session_id, _text(job_id)) for job_id in jobs for kind in kinds]
+        await self._close(**self._records(session_id), rest=rest, epoch=epoch)
+
+    def _records(self, session_id: SessionId) -> dict[str, str]:
+        keys = self._keys
+        return {
+            "session": keys.session(session_id),
+            "claims": keys.claims(session_id),
+            "open_jobs": keys.open_jobs(session_id),
+            "results": keys.results(session_id),
+        }
+
+
+def _pairs(flat: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
+    return zip(flat[::2], flat[1::2], strict=True)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+
+
+def _claimed(claim: str) -> tuple[int, str] | None:
+    index, _, tgt_lang = claim.partition(":")
+    number = _number(index)
+    return None if number is None else (number, tgt_lang)
+
+
+def _logged(results: list[bytes]) -> Iterator[Logged]:
+    for name, message in _pairs(results):
+        place = _claimed(_text(name))
+        if place is not None:
+            yield Logged(*place, message)
+
+
+def _place(entry: Logged | StoredJob) -> tuple[int, str]:
+    return entry.index, entry.tgt_lang

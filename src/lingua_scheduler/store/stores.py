@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from lingua_scheduler.core.model import InstanceId
+from lingua_scheduler.core.rooms import RoomOptions
 from lingua_scheduler.errors import CorruptValue, StoreError
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.connection import Connection, StoreOptions
+from lingua_scheduler.store.inbox import InboxStore
+from lingua_scheduler.store.instances import CompanyOptions, InstanceStore
 from lingua_scheduler.store.jobs import JobStore, LifeOptions
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import NodeStore
 from lingua_scheduler.store.notices import NoticeStore
 from lingua_scheduler.store.pairing import PairingStore
+from lingua_scheduler.store.rooms import RoomStore
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.sessions import SessionStore
 
@@ -22,7 +26,14 @@ class Stores:
     """The ledgers on one connection; implements `core.ports.Ledgers`."""
 
     def __init__(
-        self, options: StoreOptions, lives: LifeOptions, *, owner: InstanceId, metrics: Metrics
+        self,
+        options: StoreOptions,
+        lives: LifeOptions,
+        company: CompanyOptions,
+        rooms: RoomOptions,
+        *,
+        owner: InstanceId,
+        metrics: Metrics,
     ) -> None:
         self._metrics = metrics
         self._was_up = False
@@ -30,8 +41,11 @@ class Stores:
         scripts = Scripts(self.connection, meter=self._measure)
         keys = Keys(options.key_prefix)
         self.nodes = NodeStore(self.connection, scripts, keys)
-        self.jobs = JobStore(scripts, keys, owner, lives)
-        self.sessions = SessionStore(self.connection, scripts, keys, lives, on_closed=self.jobs.forget)
+        self.jobs = JobStore(self.connection, scripts, keys, owner, lives)
+        self.sessions = SessionStore(self.connection, scripts, keys, lives)
+        self.instances = InstanceStore(scripts, keys, company)
+        self.inbox = InboxStore(self.connection, scripts, keys, owner, company)
+        self.rooms = RoomStore(scripts, keys, rooms)
         self.pairing = PairingStore(self.connection, keys)
         self.notices = NoticeStore(self.connection, keys)
 

@@ -4,6 +4,7 @@
 -- KEYS: node nodes aside leases changes version shelf before
 -- ARGV: id epoch owner lease_ms max extra door takeover shelf_name before_name facts about
 -- include: now_ms note_change put read_record
+-- durable: promise 2
 local now = now_ms()
 local lease, _, _, newest, standing, _, before_door = read_record(redis.call('HGET', nodes, id))
 if lease and tonumber(newest) > tonumber(epoch) then

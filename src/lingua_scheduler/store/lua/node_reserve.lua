@@ -7,6 +7,7 @@
 -- Returns {id, owner, epoch, shelf}, 'none', or 'bound' when the preferred node must be waited for.
 -- KEYS: nodes aside reserved shelves...
 -- ARGV: ask ttl_ms reachable prefer bound without dry only names...
+-- durable: promise 2
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local id, chosen, jobs, max, owner, epoch

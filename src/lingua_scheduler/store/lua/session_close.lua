@@ -1,9 +1,11 @@
 -- Remove a session with everything that belongs to it, unless a newer epoch owns it.
--- KEYS: session rest...
+-- KEYS: session claims open_jobs results rest...
 -- ARGV: epoch
-local current = redis.call('HGET', session, 'epoch')
-if current and current ~= epoch then
+local current = tonumber(redis.call('HGET', session, 'epoch'))
+if current and current > tonumber(epoch) then
   return 0
 end
-redis.call('UNLINK', session, unpack(rest))
+for first = 1, #KEYS, 1000 do
+  redis.call('UNLINK', unpack(KEYS, first, math.min(first + 999, #KEYS)))
+end
 return 1

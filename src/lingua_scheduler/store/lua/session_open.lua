@@ -1,11 +1,13 @@
--- Write a session and its owner; returns its epoch, which is a new one unless the owner writes it again.
+-- Write a session and its owner; returns its epoch, or nil when a newer owner, or another one of that epoch, has it.
 -- KEYS: session
--- ARGV: owner ttl_ms fields...
-local known = redis.call('HMGET', session, 'owner', 'epoch')
-local epoch = known[2]
-if known[1] ~= owner or not epoch then
-  epoch = redis.call('HINCRBY', session, 'epoch', 1)
+-- ARGV: owner epoch ttl_ms next_index last_seq fields...
+-- include: holds raise
+-- durable: promise 1
+if not holds(session, owner, epoch) then
+  return false
 end
-redis.call('HSET', session, 'owner', owner, unpack(fields))
+redis.call('HSET', session, 'owner', owner, 'epoch', epoch, unpack(fields))
+raise(session, 'next_index', next_index)
+raise(session, 'last_seq', last_seq)
 redis.call('PEXPIRE', session, ttl_ms)
 return tonumber(epoch)

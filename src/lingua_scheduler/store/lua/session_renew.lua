@@ -1,9 +1,14 @@
--- Extend an owned session's life; 0 when it is gone or somebody else's.
--- KEYS: session claims
--- ARGV: owner ttl_ms
-if redis.call('HGET', session, 'owner') ~= owner then
-  return 0
+-- Extend the life of an owned session and of what belongs to it; 'held', 'gone', or 'taken' by somebody else.
+-- KEYS: session claims open_jobs results
+-- ARGV: owner epoch ttl_ms
+-- include: holds
+if not tonumber(redis.call('HGET', session, 'epoch')) then
+  return 'gone'
 end
-redis.call('PEXPIRE', session, ttl_ms)
-redis.call('PEXPIRE', claims, ttl_ms)
-return 1
+if not holds(session, owner, epoch) then
+  return 'taken'
+end
+for _, key in ipairs(KEYS) do
+  redis.call('PEXPIRE', key, ttl_ms)
+end
+return 'held'

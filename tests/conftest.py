@@ -89,3 +89,22 @@ async def cluster_connection(cluster_options):
     made = Connection(cluster_options)
     yield made
     await made.close()
+
+
+@pytest.fixture(scope="session")
+def _three_and_three():
+    with EmbeddedCluster(replicas=3) as made:
+        yield made
+
+
+@pytest.fixture
+def replicated_cluster(_three_and_three):
+    """Give a Redis Cluster of three masters and three replicas, whose masters may be killed; empty again."""
+    yield _three_and_three
+    for dead in [node for node in _three_and_three.nodes if not node.alive]:
+        if dead in _three_and_three.masters:
+            _three_and_three.wait_for_promotion(dead)
+        _three_and_three.revive(dead)
+    for node in _three_and_three.masters:
+        with node.client() as client:
+            client.flushall()

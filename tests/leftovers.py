@@ -16,13 +16,13 @@ def in_memory(house: World) -> dict[str, int]:
         "sessions": len(sessions),
         "activity": len(sessions._active_at),
         "closing": len(sessions._closing),
-        "tasks of sessions": len(sessions._tasks) + len(sessions._writing),
+        "away": len(sessions._away),
+        "records": len(sessions.records),
         "jobs": len(instance.roster._jobs),
         "lanes": len(instance.dispatch._lanes),
         "waiting": len(instance.dispatch.waiting),
         "endings": len(instance.endings._tasks) + len(instance.endings._writing),
         "steps": len(instance.results._tasks),
-        "claims": len(instance.stores.jobs._claims),
         "alarms": len(instance.alarms),
     }
 

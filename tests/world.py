@@ -362,6 +362,17 @@ class World:
                 description="beats are written",
             )
 
+    async def forget(self, *speakers: Speaker, nodes: tuple[FakeNode, ...] = ()) -> None:
+        """Let the time pass in which clients that left could have come back, while these nodes keep beating."""
+        sessions = self.instance.sessions
+
+        def left() -> bool:
+            return not any(session and session.attached for session in map(sessions.get, ids))
+
+        ids = [speaker.id for speaker in speakers]
+        await wait_until(left, description="the server has noticed that its clients left")
+        await self.live(self.instance.config.resume.window_s, *nodes)
+
     async def pass_time(self, seconds: float, *watching: Speaker) -> None:
         """Move the clock once the server has handled what the watching clients sent."""
         for speaker in watching:

@@ -103,6 +103,11 @@ class Alarms:
         """Count the entries of the heap, cancelled ones too."""
         return len(self._heap)
 
+    @property
+    def overdue_s(self) -> float:
+        """How long ago the earliest entry should have left the heap; 0 when none is late."""
+        return max(0.0, self._clock.now() - self._heap[0][0]) if self._heap else 0.0
+
     def _one_cancelled(self) -> None:
         self._cancelled += 1
         if len(self._heap) > _FEW_ALARMS and self._cancelled * 2 > len(self._heap):

@@ -13,41 +13,58 @@ from typing import Any
 
 import msgspec
 
+from lingua_scheduler.admin.guard import Guard
+from lingua_scheduler.admin.operations import Operations
+from lingua_scheduler.admin.pages import Pages
 from lingua_scheduler.admin.pools import Pools
 from lingua_scheduler.admin.probes import Probes
 from lingua_scheduler.aio import Alarms, Tasks
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.config import Config
+from lingua_scheduler.core.company import Presence
 from lingua_scheduler.core.model import InstanceId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
 from lingua_scheduler.embedded import EmbeddedRedis
+from lingua_scheduler.flow.adoption import Adoption
 from lingua_scheduler.flow.client import ClientDoor, ClientHome
+from lingua_scheduler.flow.company import Company
 from lingua_scheduler.flow.delivery import DeliveryOptions
 from lingua_scheduler.flow.dispatch import Dispatch
+from lingua_scheduler.flow.drain import Drain, DrainHome, DrainState
 from lingua_scheduler.flow.endings import Endings
+from lingua_scheduler.flow.errands import Errands
 from lingua_scheduler.flow.failover import Failover
+from lingua_scheduler.flow.letters import Letters
 from lingua_scheduler.flow.link import NodeDoor
 from lingua_scheduler.flow.membership import LinkHome
 from lingua_scheduler.flow.model_reports import ModelReports
+from lingua_scheduler.flow.node_orders import NodeOrders
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.pairing import Pairing
+from lingua_scheduler.flow.post import Post
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
+from lingua_scheduler.flow.resume import Resume
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.search import Searches
-from lingua_scheduler.flow.session import Session, SessionRules, Surroundings
+from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.sessions import Sessions
 from lingua_scheduler.flow.simulation import Simulation
-from lingua_scheduler.flow.snapshot import Need, Snapshot, keep_fresh, keep_swept
+from lingua_scheduler.flow.snapshot import Need, Snapshot
+from lingua_scheduler.flow.surroundings import SessionRules, Surroundings
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.stores import Stores
+from lingua_scheduler.watch import LagMonitor, Watch
 
 _log = get_logger(__name__)
+
+_BEATS_PER_PRESENCE = 4
+_RENEWALS_PER_LEASE = 3
 
 
 class Instance:
@@ -59,6 +76,9 @@ class Instance:
         self.clock = clock or SystemClock()
         self.metrics = Metrics()
         self._redis: EmbeddedRedis | None = None
+        self._boot = secrets.token_hex(8)
+        self._started_ms = self.clock.wall_ms()
+        self._url = ""
         self._tasks = Tasks()
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # the last one is called first
 
@@ -78,25 +98,40 @@ class Instance:
             config = msgspec.structs.replace(
                 config, redis=msgspec.structs.replace(config.redis, url=self._redis.url)
             )
-        self.stores = Stores(config.redis, config.lives, owner=self.id, metrics=self.metrics)
+        self.stores = Stores(
+            config.redis, config.lives, config.company, config.rooms, owner=self.id, metrics=self.metrics
+        )
         self._closers.append(self.stores.connection.close)
         await self.stores.connection.call("PING")
-        self._build(config)
+        self._build(config, await self.stores.instances.shared_secret(secrets.token_bytes(32)))
+        await self.company.enter()
         await self.snapshot.refresh(self.stores.nodes)
         await self.edge.start()
+        self._url = self.url
+        await self.company.beat()  # with the address, which is known now
         self.sessions.watch_idle()
-        for name, loop in self._loops(config).items():
-            self._tasks.start(loop, name=name)
+        self._start_loops(config)
+        self.lag.start()
         _log.info("instance_started", instance=self.id, address=self.url)
 
-    def _build(self, config: Config) -> None:
+    def _build(self, config: Config, secret: bytes) -> None:
         self.alarms = Alarms(self.clock)
+        self.watch = Watch(self.clock, self.alarms, config.watch)
+        self.lag = LagMonitor(self.clock, config.watch, self.metrics.event_loop_lag_seconds.observe)
+        self._secret = secret
         pools = PoolPlan(config.pools)
+        self._build_company(config)
         failover = self._build_jobs(config, pools)
         rules = self._build_sessions(config, failover)
+        self._build_letters(config, failover)
         self._build_doors(config, rules, failover, pools)
+        self._build_operations(config)
         self._closers += [
+            self.company.leave,
+            self.watch.stop,
+            self.lag.stop,
             self._tasks.stop,
+            self.post.stop,
             self.endings.stop,
             self.node_door.stop,
             self.results.stop,
@@ -105,10 +140,61 @@ class Instance:
             self.edge.stop,
         ]
 
+    def _build_company(self, config: Config) -> None:
+        """Build what knows the other instances and writes to them."""
+        self.company = Company(
+            self.id,
+            self.stores.instances,
+            self._presence,
+            options=config.peers,
+            presence_ttl_s=config.company.presence_ttl_s,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+        self.errands = Errands(keep_s=config.job_timeout.job_life_s())
+        self.post = Post(
+            self.id,
+            self.stores,
+            self.company,
+            errands=self.errands,
+            options=config.peers,
+            metrics=self.metrics,
+        )
+        self.routing = Routing(self.company, self.post)
+
+    def _build_letters(self, config: Config, failover: Failover) -> None:
+        """Build what reads the letters of other instances and looks after the dead ones."""
+        self.letters = Letters(
+            self.stores,
+            work=(self.results, failover, self.sessions),
+            ways=(self.routing, self.post, self.errands),
+            options=config.peers,
+            clock=self.clock,
+            metrics=self.metrics,
+        )
+        self.adoption = Adoption(
+            self.id, self.stores, letters=self.letters, snapshot=self.snapshot, metrics=self.metrics
+        )
+        self.company.lost = failover.instance_lost
+        self.company.returned = self.sessions.renew
+
+    def _presence(self) -> Presence:
+        return Presence(
+            instance_id=self.id,
+            boot=self._boot,
+            url=self._url,
+            started_ms=self._started_ms,
+            draining=self.drain.state is not DrainState.SERVING,
+            about={
+                "sessions": len(self.sessions),
+                "nodes": len(self.routing.links()),
+                "jobs": len(self.roster),
+            },
+        )
+
     def _build_jobs(self, config: Config, pools: PoolPlan) -> Failover:
         """Build what places jobs, watches them and ends them."""
         clock, metrics, stores = self.clock, self.metrics, self.stores
-        self.routing = Routing(self.id)
         self.snapshot = Snapshot(config.placement, pools.known)
         self.roster = Roster(clock, remember_s=config.results.late_window_ms / 1000)
         metrics.jobs_open.set_function(lambda: len(self.roster))
@@ -135,11 +221,14 @@ class Instance:
             self.dispatch,
             self.endings,
             tables=(self.roster, self.routing, self.snapshot),
+            post=self.post,
             time=(clock, self.alarms),
             options=config.job_timeout,
             metrics=metrics,
         )
-        self.results = Results(self.roster, self.endings, failover, ledgers=stores, metrics=metrics)
+        self.results = Results(
+            self.roster, self.endings, failover, ledgers=stores, elsewhere=self.post.word, metrics=metrics
+        )
         return failover
 
     def _build_sessions(self, config: Config, failover: Failover) -> SessionRules:
@@ -150,6 +239,7 @@ class Instance:
             delivery=DeliveryOptions(config.results, config.groups, config.partials),
             affinity=config.affinity,
             timeouts=config.job_timeout,
+            resume=config.resume,
         )
         around = Surroundings(
             clock=self.clock,
@@ -157,11 +247,17 @@ class Instance:
             metrics=self.metrics,
             rules=rules,
             launch=failover.launch,
+            adopt=failover.adopt,
             changed=self._session_changed,
+            disowned=self._session_disowned,
+            taken=self.post.taken,
+            elsewhere=self.results.heard,
         )
         self.sessions = Sessions(
             around, ledgers=self.stores, endings=self.endings, roster=self.roster, owner=self.id
         )
+        self.sessions.secret = self._secret
+        self.resume = Resume(self.sessions, self.stores.sessions, around, owner=self.id)
         return rules
 
     def _build_doors(self, config: Config, rules: SessionRules, failover: Failover, pools: PoolPlan) -> None:
@@ -190,17 +286,47 @@ class Instance:
             config.server,
             EdgeSurroundings(clock, alarms, metrics, config.wire),
             sessions=ClientDoor(
-                ClientHome(self.sessions, rules, clock, pairing, self._tasks, served=self._served)
+                ClientHome(
+                    self.sessions, rules, clock, pairing, self.resume, self._tasks, served=self._served
+                )
             ),
             nodes=self.node_door,
+            overloaded=lambda: self.lag.overloaded,
         )
         self.edge.add_routes(Probes(metrics, self.complaints).routes())
+        self.edge.add_routes(Pages(self.snapshot).routes())
         simulation = Simulation(stores.nodes, self.snapshot, pools, self.routing)
         self.edge.add_routes(Pools(config.pools, pools, self.snapshot, simulation).routes())
 
+    def _build_operations(self, config: Config) -> None:
+        """Build what takes this instance or its nodes out of service."""
+        self.drain = Drain(
+            DrainHome(
+                clock=self.clock,
+                alarms=self.alarms,
+                gate=self.edge,
+                sessions=self.sessions,
+                nodes=self.node_door,
+                roster=self.roster,
+                refuge=self._refuge,
+                changed=lambda: self._tasks.start(self._stay(), name="presence"),
+            ),
+            config.drain,
+        )
+        orders = NodeOrders(self.node_door, self.snapshot, self.company, self.post)
+        operations = Operations(Guard(config.admin), self.drain, orders, config.drain)
+        self.edge.add_routes(operations.routes())
+
+    def _refuge(self) -> bool:
+        """Tell whether another instance could take what this one has."""
+        living = self.company.living
+        others = self.company.reachable - {self.id}
+        return any(other in living and not living[other].draining for other in others)
+
     def complaints(self) -> list[str]:
         """Say what keeps this instance from serving new work."""
-        return [] if self.stores.up else ["redis cannot be reached"]
+        away = [] if self.stores.up else ["redis cannot be reached"]
+        return [*away, *self.drain.complaints(), *self.watch.stuck()]
 
     def _served(self, opening: Opening) -> bool:
         languages = opening.languages
@@ -211,13 +337,35 @@ class Instance:
     def _session_changed(self, session: Session) -> None:
         self.sessions.changed(session)
 
-    def _loops(self, config: Config) -> dict[str, Coroutine[Any, Any, None]]:
-        nodes = self.stores.nodes
-        return {
-            "snapshot": keep_fresh(self.snapshot, nodes, config.placement, self._nodes_changed),
-            "sweep": keep_swept(self.snapshot, nodes, config.placement),
-            "leases": self.sessions.keep_alive(config.lives.session_lease_s),
-        }
+    def _session_disowned(self, session: Session) -> None:
+        self.sessions.disown(session)
+
+    def _start_loops(self, config: Config) -> None:
+        """Start what runs for ever; `watch` says when one of them does not."""
+        watch, stores = self.watch, self.stores
+        watch.loop("inbox", self.letters.receive, every_s=0)
+        watch.loop("retake", self.letters.try_again, every_s=config.peers.retake_ms / 1000)
+        watch.loop("presence", self._stay, every_s=config.company.presence_ttl_s / _BEATS_PER_PRESENCE)
+        watch.loop("company", self._look_around, every_s=config.peers.look_ms / 1000)
+        watch.loop("snapshot", self._refresh, every_s=config.placement.refresh_ms / 1000)
+        watch.loop(
+            "sweep", lambda: self.snapshot.sweep(stores.nodes), every_s=config.placement.sweep_ms / 1000
+        )
+        watch.loop("leases", self.sessions.renew, every_s=config.lives.session_lease_s / _RENEWALS_PER_LEASE)
+
+    async def _stay(self) -> None:
+        await self.company.beat()
+        self.sessions.secret = await self.stores.instances.shared_secret(self.sessions.secret)
+
+    async def _look_around(self) -> None:
+        before = self.company.reachable
+        await self.company.look()
+        newcomers = self.company.reachable - before
+        self._nodes_changed([facts for facts in self.snapshot.nodes() if facts.owner in newcomers])
+        await self.adoption.adopt_missing(self.company.absent)
+
+    async def _refresh(self) -> None:
+        self._nodes_changed(await self.snapshot.refresh(self.stores.nodes))
 
     def _nodes_changed(self, changed: list[NodeFacts]) -> None:
         for facts in changed:

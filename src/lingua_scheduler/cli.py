@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lingua_scheduler import __version__
+from lingua_scheduler.commands import flags
 from lingua_scheduler.errors import ConfigError, LinguaError
 
 if TYPE_CHECKING:
+    from lingua_scheduler.bench.hop import Report as HopReport
+    from lingua_scheduler.bench.placement import Report as PlacementReport
     from lingua_scheduler.config import Loaded
 
 _REFUSED = 2  # exit code: not started, because of the command line or the configuration
 _FAILED = 1
 _INTERRUPTED = 130
-_DEFAULT_URL = "ws://127.0.0.1:5010"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,17 +59,34 @@ def _parser() -> argparse.ArgumentParser:
     everything = add(
         "up", _up, "Run everything on this machine: Redis, one instance and a node that translates."
     )
-    _add_server_flags(everything)
-    _add_own_node_flags(everything)
-    _add_server_flags(add("serve", _serve, "Run one instance; without a Redis URL, with an embedded Redis."))
-    _add_speak_flags(add("speak", _speak, "Stream a WAV file in real time and print what comes back."))
-    _add_node_flags(add("node", _node, "Run the reference node: speech recognition, translation and voice."))
+    flags.add_server_flags(everything)
+    flags.add_own_node_flags(everything)
+    serve = add("serve", _serve, "Run one instance; without a Redis URL, with an embedded Redis.")
+    flags.add_server_flags(serve)
+    serve.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="instances that share the port (default 1)"
+    )
+    flags.add_drain_flags(
+        add("drain", _drain, "Take an instance, or a node, out of service; or take that back.")
+    )
+    flags.add_speak_flags(add("speak", _speak, "Stream a WAV file in real time and print what comes back."))
+    flags.add_node_flags(
+        add("node", _node, "Run the reference node: speech recognition, translation and voice.")
+    )
+    flags.add_dlq_flags(add("dlq", _dlq, "List, show, replay or drop letters no instance could deal with."))
     bench = add("bench", _bench, "Measure what a part costs, on real parts, and print a table.")
-    bench.add_argument("what", choices=("placement",), help="placement: microseconds inside Redis")
+    bench.add_argument(
+        "what",
+        choices=("placement", "hop"),
+        help="placement: microseconds inside Redis; hop: what another instance adds",
+    )
     bench.add_argument(
         "--rounds", type=int, default=3000, metavar="N", help="calls per figure (default 3000)"
     )
     bench.add_argument("--nodes", type=int, default=10_000, metavar="N", help="most nodes (default 10000)")
+    flags.add_chaos_flags(
+        add("chaos", _chaos, "Break a system of processes by a seeded plan; tell what fails.")
+    )
     test = add("test", _test, "Check formatting, lint, types and imports of a checkout, then run its tests.")
     test.add_argument("pytest", nargs=argparse.REMAINDER, metavar="-- ...", help="arguments for pytest")
     show = add("config", _config, "Show the effective configuration, or an example of all options.")
@@ -75,54 +94,6 @@ def _parser() -> argparse.ArgumentParser:
     show.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
     add("version", _version, "Print the version.")
     return parser
-
-
-def _add_server_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
-    parser.add_argument("--host", metavar="H", help="address to listen on")
-    parser.add_argument("--port", type=int, metavar="P", help="port to listen on; 0 takes a free one")
-    parser.add_argument(
-        "--redis-url", metavar="URL", help="Redis to use; without it, an embedded one is started"
-    )
-    parser.add_argument("--instance-id", metavar="ID", help="name of this instance, unique among all")
-
-
-def _add_speak_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "file", metavar="FILE.wav", help="speech to translate; - reads it from standard input"
-    )
-    parser.add_argument("--from", dest="src", required=True, metavar="LANG", help="language spoken, or auto")
-    parser.add_argument("--to", dest="tgt", required=True, metavar="LANG", help="language wanted")
-    parser.add_argument(
-        "--url", default=_DEFAULT_URL, metavar="WS", help=f"scheduler (default {_DEFAULT_URL})"
-    )
-    parser.add_argument("--out", type=Path, metavar="FILE.wav", help="write the translated voice here")
-    parser.add_argument(
-        "--format", choices=("opus", "pcm16"), default="opus", help="how audio is sent (default opus)"
-    )
-    parser.add_argument("--timings", action="store_true", help="show where the time of each result went")
-    parser.add_argument("--fast", action="store_true", help="do not wait for real time between frames")
-
-
-def _add_own_node_flags(parser: argparse.ArgumentParser) -> None:
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--demo", action="store_true", help="run a node that answers by fixed rules instead")
-    choice.add_argument("--no-node", action="store_true", help="run no node; wait for yours")
-
-
-def _add_node_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the node (TOML)")
-    parser.add_argument("--demo", action="store_true", help="answer by fixed rules, without engines")
-    parser.add_argument(
-        "--url", metavar="WS", help=f"scheduler (default: as configured, else {_DEFAULT_URL})"
-    )
-    parser.add_argument(
-        "--node-id", metavar="ID", help="id to register with; without it, the scheduler gives one"
-    )
-    parser.add_argument("--capacity", type=int, metavar="N", help="jobs at a time")
-    parser.add_argument(
-        "--languages", default="en,pt,zh", metavar="A,B", help="with --demo: languages (default en,pt,zh)"
-    )
 
 
 def _loaded(given: argparse.Namespace) -> Loaded:
@@ -146,10 +117,32 @@ def _up(given: argparse.Namespace) -> int:
 
 
 def _serve(given: argparse.Namespace) -> int:
+    if given.workers < 1:
+        raise ConfigError("--workers: must be at least 1")
+    if given.workers > 1:
+        from lingua_scheduler.commands.workers import run_workers  # noqa: PLC0415
+
+        return run_workers(given.workers, lambda: _loaded(given).config)
     loaded = _loaded(given)
     from lingua_scheduler.commands.serve import serve  # noqa: PLC0415
 
     return serve(loaded.config)
+
+
+def _drain(given: argparse.Namespace) -> int:
+    from lingua_scheduler.commands.drain import DrainRequest, drain  # noqa: PLC0415
+
+    return drain(
+        DrainRequest(
+            url=given.url,
+            node_id=given.node,
+            deadline_s=given.deadline,
+            cancel=given.cancel,
+            wait=given.wait,
+            token_file=given.token_file,
+            as_json=given.json,
+        )
+    )
 
 
 def _speak(given: argparse.Namespace) -> int:
@@ -177,19 +170,67 @@ def _node(given: argparse.Namespace) -> int:
     from lingua_scheduler.commands.node import NodeRequest, run_node  # noqa: PLC0415
 
     languages = tuple(filter(None, given.languages.split(",")))
-    return run_node(NodeRequest(given.url or _DEFAULT_URL, given.node_id, languages, given.capacity or 4))
+    return run_node(
+        NodeRequest(given.url or flags.DEFAULT_URL, given.node_id, languages, given.capacity or 4)
+    )
+
+
+def _dlq(given: argparse.Namespace) -> int:
+    from lingua_scheduler.config import load  # noqa: PLC0415
+
+    config = load(given.config, flags={"--redis-url": ("redis.url", given.redis_url)}).config
+    from lingua_scheduler.commands.dlq import DlqRequest, dlq  # noqa: PLC0415
+
+    return dlq(
+        config,
+        DlqRequest(
+            what=given.what,
+            letter=given.letter,
+            every=given.all,
+            into=given.into,
+            before=given.before,
+            most=given.limit,
+            as_json=given.json,
+            whole=given.body,
+        ),
+    )
 
 
 def _bench(given: argparse.Namespace) -> int:
     import asyncio  # noqa: PLC0415
 
-    from lingua_scheduler.bench.placement import measure  # noqa: PLC0415
-
-    report = asyncio.run(measure(rounds=given.rounds, most_nodes=given.nodes))
+    report = asyncio.run(_measured(given))
     print("\n".join(report.lines()))
     missed = report.missed()
     print("\n".join(f"missed: {goal}" for goal in missed) or "all goals met")
     return _FAILED if missed else 0
+
+
+async def _measured(given: argparse.Namespace) -> PlacementReport | HopReport:
+    from lingua_scheduler.bench import hop, placement  # noqa: PLC0415
+
+    if given.what == "hop":
+        return await hop.measure(rounds=given.rounds)
+    return await placement.measure(rounds=given.rounds, most_nodes=given.nodes)
+
+
+def _chaos(given: argparse.Namespace) -> int:
+    from lingua_scheduler.commands.chaos import ChaosRequest, chaos  # noqa: PLC0415
+
+    seeds = (given.seed,) if given.seed is not None else tuple(range(1, given.seeds + 1))
+    return chaos(
+        ChaosRequest(
+            seeds=(1,) if (given.rolling or given.crash) and given.seed is None else seeds,
+            duration_s=given.duration,
+            instances=given.instances,
+            cluster=given.cluster,
+            rolling=given.rolling,
+            crash=tuple(filter(None, given.crash.split(","))),
+            faults=tuple(filter(None, given.faults.split(","))),
+            keep=given.keep,
+            show_plan=given.plan,
+        )
+    )
 
 
 def _config(given: argparse.Namespace) -> int:

@@ -20,26 +20,33 @@ from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
+from lingua_scheduler.admin.guard import AdminOptions
 from lingua_scheduler.core.affinity import AffinityOptions
 from lingua_scheduler.core.groups import GroupOptions
 from lingua_scheduler.core.lifecycle import NodeHealthOptions
 from lingua_scheduler.core.ordering import OrderingOptions
 from lingua_scheduler.core.pairing import PairingOptions
 from lingua_scheduler.core.pools import PoolsOptions
+from lingua_scheduler.core.resume import ResumeOptions
+from lingua_scheduler.core.rooms import RoomOptions
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
 from lingua_scheduler.core.unavailability import UnavailabilityOptions
 from lingua_scheduler.edge.server import EdgeOptions
 from lingua_scheduler.errors import ConfigError
-from lingua_scheduler.flow.delivery import PartialOptions
+from lingua_scheduler.flow.company import PeerOptions
 from lingua_scheduler.flow.dispatch import DispatchOptions
+from lingua_scheduler.flow.drain import DrainOptions
 from lingua_scheduler.flow.opening import SessionOptions
+from lingua_scheduler.flow.partials import PartialOptions
 from lingua_scheduler.flow.registration import NodeOptions
 from lingua_scheduler.flow.snapshot import PlacementOptions
 from lingua_scheduler.log import LogOptions, printable
 from lingua_scheduler.secret import Secret, SecretUrl, mask_url
 from lingua_scheduler.store.connection import StoreOptions
+from lingua_scheduler.store.instances import CompanyOptions
 from lingua_scheduler.store.jobs import LifeOptions
+from lingua_scheduler.watch import WatchOptions
 from lingua_scheduler.wire.codec import WireOptions
 
 FILE_NAME = "lingua.toml"
@@ -69,7 +76,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     wire: WireOptions = WireOptions()
     redis: StoreOptions = StoreOptions()
     lives: LifeOptions = LifeOptions()
+    company: CompanyOptions = CompanyOptions()
+    peers: PeerOptions = PeerOptions()
     session: SessionOptions = SessionOptions()
+    resume: ResumeOptions = ResumeOptions()
     segmentation: SegmenterOptions = SegmenterOptions()
     results: OrderingOptions = OrderingOptions()
     partials: PartialOptions = PartialOptions()
@@ -83,6 +93,10 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     node_health: NodeHealthOptions = NodeHealthOptions()
     model_not_available: UnavailabilityOptions = UnavailabilityOptions()
     pairing: PairingOptions = PairingOptions()
+    rooms: RoomOptions = RoomOptions()
+    drain: DrainOptions = DrainOptions()
+    watch: WatchOptions = WatchOptions()
+    admin: AdminOptions = AdminOptions()
     log: LogOptions = LogOptions()
 
 

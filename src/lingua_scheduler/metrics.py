@@ -164,6 +164,7 @@ class Metrics:
         self._declare_results(declared)
         self._declare_dispatch(declared)
         self._declare_nodes(declared)
+        self._declare_company(declared)
         self._declare_store(declared)
 
     def render(self) -> bytes:
@@ -171,6 +172,9 @@ class Metrics:
         return prometheus_client.generate_latest(self.registry)
 
     def _declare_sessions(self, d: _Declared) -> None:
+        self.event_loop_lag_seconds = d.seconds(
+            "event_loop_lag_seconds", "How late callbacks of the event loop run, measured twice a second."
+        )
         self.sessions_open = d.gauge("sessions_open", "Sessions this instance owns.")
         self.audio_frames_total = d.tally("audio_frames_total", "Audio frames accepted from clients.")
         self.audio_bytes_total = d.tally("audio_bytes_total", "Bytes of audio accepted from clients.")
@@ -266,6 +270,35 @@ class Metrics:
         self.model_na_notices_total = d.counter(
             "model_na_notices_total", "Missing services logged, one line for all reports of a short time."
         )
+
+    def _declare_company(self, d: _Declared) -> None:
+        kinds = AtMost(16)
+        self.instances_alive = d.gauge("instances_alive", "Instances that live, as this one sees it.")
+        self.instances_lost_total = d.counter(
+            "instances_lost_total", "Other instances that were seen to die."
+        )
+        self.instances_adopted_total = d.counter(
+            "instances_adopted_total", "Dead instances whose letters and nodes this one took charge of."
+        )
+        self.letters_sent_total = d.counter_by(
+            "letters_sent_total",
+            "Letters to other instances, by kind and outcome.",
+            kind=kinds,
+            outcome=OneOf("sent", "gone", "full", "error"),
+        )
+        self.letters_received_total = d.counter_by(
+            "letters_received_total",
+            "Letters of other instances, by kind and outcome.",
+            kind=kinds,
+            outcome=OneOf("done", "later", "stale"),
+        )
+        self.letter_age_seconds = d.seconds(
+            "letter_age_seconds", "Time from sending a letter to having its effect."
+        )
+        self.phase2_inbox_pending = d.gauge(
+            "phase2_inbox_pending", "Letters that were taken and could not be dealt with yet."
+        )
+        self.phase2_dlq_moved_total = d.counter("phase2_dlq_moved_total", "Letters that became dead letters.")
 
     def _declare_store(self, d: _Declared) -> None:
         self.store_call_total = d.counter_by(

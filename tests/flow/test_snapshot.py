@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 
 import pytest
@@ -10,7 +9,7 @@ import pytest
 from lingua_scheduler.core.model import Pair, PoolId
 from lingua_scheduler.core.placement import Exclusion
 from lingua_scheduler.errors import DependencyDown
-from lingua_scheduler.flow.snapshot import Need, PlacementOptions, Snapshot, keep_fresh, keep_swept
+from lingua_scheduler.flow.snapshot import Need, PlacementOptions, Snapshot
 from store.ledgers import CORE, LEASE_MS, POOL, Ledgers, ask, facts, time_passes
 from support import wait_until
 
@@ -187,28 +186,26 @@ async def test_facts_that_nobody_can_read_do_not_stop_it(snapshot, ledgers):
     assert [node.node_id for node in snapshot.nodes()] == ["n2"]
 
 
-async def test_it_is_kept_fresh_also_after_redis_was_away(snapshot, ledgers, monkeypatch):
-    away = True
+async def test_it_goes_on_after_redis_was_away(snapshot, ledgers, monkeypatch):
     changes = ledgers.nodes.changes
 
-    async def shaky(pool, *, since):
-        if away:
-            raise DependencyDown("away")
-        return await changes(pool, since=since)
+    async def away(pool, *, since):
+        raise DependencyDown("away")
 
-    monkeypatch.setattr(ledgers.nodes, "changes", shaky)
-    told = []
-    task = asyncio.create_task(keep_fresh(snapshot, ledgers.nodes, OPTIONS, told.extend))
     await ledgers.register(facts("n1"))
-    away = False
-    await wait_until(lambda: told, description="the change is told")
-    assert told == [facts("n1")]
-    task.cancel()
+    monkeypatch.setattr(ledgers.nodes, "changes", away)
+    with pytest.raises(DependencyDown):
+        await snapshot.refresh(ledgers.nodes)
+    monkeypatch.setattr(ledgers.nodes, "changes", changes)
+    assert await snapshot.refresh(ledgers.nodes) == [facts("n1")]
 
 
 async def test_what_is_over_is_swept(snapshot, ledgers):
-    task = asyncio.create_task(keep_swept(snapshot, ledgers.nodes, OPTIONS))
     await ledgers.nodes.register(replace(facts("n1"), max_jobs=1), lease_ms=LEASE_MS, takeover=True)
     await ledgers.nodes.reserve(ask(ttl_ms=1))
-    await wait_until(lambda: ledgers.nodes.reserve(ask("job-2")), description="the slot is free again")
-    task.cancel()
+
+    async def free_again():
+        await snapshot.sweep(ledgers.nodes)
+        return await ledgers.nodes.reserve(ask("job-2"))
+
+    await wait_until(free_again, description="the slot is free again")

@@ -10,6 +10,7 @@ from world import World, world
 STILL = {
     "placement": {"refresh_ms": 3_600_000, "sweep_ms": 3_600_000},
     "lives": {"session_lease_s": 3600},
+    "resume": {"window_s": 1},
 }
 
 
@@ -40,6 +41,7 @@ async def house(store_options):
         await node.answer(await node.job())
         await speaker.expect("translation_result")
         await speaker.hang_up()
+        await made.forget(speaker)
         await wait_until(lambda: not len(made.instance.sessions), description="the first one is over")
         await made.settled()
         yield made

@@ -261,7 +261,9 @@ async def test_a_client_that_leaves_while_its_code_is_checked_leaves_nothing(sto
         speaker.reset()
         await wait_until(lambda: house.instance.edge.connections == 1, description="only the node is there")
         go.set()
-        await (await house.session()).hang_up()
+        other = await house.session()
+        await other.hang_up()
+        await house.forget(other, nodes=(node,))
         await wait_until(lambda: len(house.instance.sessions) == 0, description="no session")
 
 

@@ -38,6 +38,7 @@ async def test_ac33_a_turn_stays_and_the_next_one_goes_where_there_is_room(store
         assert await remembered(house, speaker.id) is None
 
         await speaker.hang_up()
+        await house.forget(speaker, nodes=(first, idler))
 
         async def gone() -> bool:
             return not await house.instance.stores.connection.call("EXISTS", house.keys.session(speaker.id))

@@ -151,4 +151,5 @@ async def test_nothing_of_a_crowded_session_stays(store_options):
         for _ in range(5):
             await speaker.chunk(60)
         await speaker.hang_up()
+        await house.forget(speaker, nodes=(node,))
         await assert_nothing_left(house, before, speaker.id)

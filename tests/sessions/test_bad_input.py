@@ -65,7 +65,11 @@ TABLE: dict[str, dict[str, str]] = {
         "endpointing": "name",
         "supports_binary_frame": "bool",
         "supports_backpressure": "bool",
+        "supports_resume": "bool",
         "resume_token": "text",
+        "resume_try": "id",
+        "resume_attempt": "count",
+        "received_through": "count",
     },
     "audio_chunk": {
         "session_id": "id!",

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from leftovers import assert_nothing_left, in_memory
+from support import wait_until
 from world import FAST, FakeNode, Speaker, World, world
 
 DRAIN_S = 3.0
@@ -147,14 +148,15 @@ async def test_129_a_session_is_closed_once(store_options):
         assert speaker.seen("session_close_ack") == []
 
 
-async def test_131_a_dropped_socket_cancels_its_job_and_leaves_nothing(store_options):
-    async with world(store_options) as house:
+async def test_131_a_client_that_does_not_come_back_leaves_nothing_and_its_job_is_cancelled(store_options):
+    async with world(store_options, job_timeout={"base_s": 90, "max_s": 90}) as house:
         node = await house.node()
         before = in_memory(house)
         speaker = await house.session()
         await speaker.say(600)
         job = await node.job()
         speaker.reset()
+        await house.forget(speaker, nodes=(node,))
         await node.expect("job_cancel", job_id=job["job_id"])
         await assert_nothing_left(house, before, speaker.id)
         await node.answer(job)
@@ -257,9 +259,13 @@ async def test_131_whatever_a_session_was_doing_nothing_of_it_stays(store_option
             ids.append(speaker.id)
             await close(speaker)
             await speaker.expect("session_close_ack", session_id=speaker.id)
-        if end == "reset":
-            speaker.reset()
-        elif end in ("hang_up", "close_and_leave"):
+        if end in ("reset", "hang_up"):
+            if end == "hang_up":
+                await speaker.hang_up()
+            else:
+                speaker.reset()
+            await house.forget(speaker, nodes=(node,))
+        elif end == "close_and_leave":
             await speaker.hang_up()
         else:
             await speaker.send_raw("?")
@@ -269,7 +275,7 @@ async def test_131_whatever_a_session_was_doing_nothing_of_it_stays(store_option
 
 
 async def test_131_a_socket_dropped_while_a_result_is_being_written_leaves_nothing(store_options):
-    async with world(store_options) as house:
+    async with world(store_options, resume={"window_s": 0}) as house:
         node = await house.node()
         before = in_memory(house)
         for _ in range(20):
@@ -282,7 +288,7 @@ async def test_131_a_socket_dropped_while_a_result_is_being_written_leaves_nothi
 
 async def test_131_a_socket_dropped_right_after_it_spoke_leaves_nothing(store_options):
     """The job may be on its way to Redis when its session ends; it must not be written behind the end."""
-    async with world(store_options) as house:
+    async with world(store_options, resume={"window_s": 0}) as house:
         await house.node()
         before = in_memory(house)
         ids = []
@@ -296,10 +302,10 @@ async def test_131_a_socket_dropped_right_after_it_spoke_leaves_nothing(store_op
 
 async def test_132_a_thousand_sessions_leave_nothing(store_options):
     limits = {"handshake_burst": 2000}
-    async with world(store_options, server=limits) as house:
-        node = await house.node(max_concurrent_jobs=16)
+    async with world(store_options, server=limits, resume={"window_s": 5}) as house:
+        node = await house.node(max_concurrent_jobs=256)
         before = in_memory(house)
-        ids = []
+        sessions, ids = house.instance.sessions, []
         for count in range(1000):
             speaker = await house.session()
             ids.append(speaker.id)
@@ -307,6 +313,9 @@ async def test_132_a_thousand_sessions_leave_nothing(store_options):
             if count % 2:
                 await node.job(session_id=speaker.id)
             speaker.reset()
+            if count % 100 == 99:
+                await wait_until(lambda: not sessions.attached(), description="the server has noticed")
+                await house.live(5, node)
         await assert_nothing_left(house, before, *ids)
         speaker = await house.session()
         await speaker.say(60)

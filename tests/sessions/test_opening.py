@@ -159,6 +159,7 @@ async def test_10_the_drop_of_the_socket_ends_the_first_session_too(store_option
         await node.job()
         await speaker.init()
         await speaker.hang_up()
+        await house.forget(speaker, nodes=(node,))
         await assert_nothing_left(house, before, first, speaker.id)
 
 

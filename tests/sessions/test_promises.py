@@ -25,6 +25,7 @@ OPTIONS = {
     "server": {"nodes": {"errors_per_10s": 100_000}},  # nodes say nonsense to learn that they were heard
     "segmentation": {"pause_ms": 300, "max_duration_ms": 1000},
     "results": {"gap_timeout_ms": 2000, "late_window_ms": 6000},
+    "resume": {"window_s": 0},
     "job_timeout": {"base_s": 3, "min_s": 3, "pending_s": 4, "failover_max_attempts": 2},
 }
 LONGEST_S = 4 * 3 + 4 * 4 + 2  # of one job: searches and attempts

@@ -307,14 +307,15 @@ async def test_what_waits_for_a_missing_index_is_still_sent_when_the_session_clo
         await assert_nothing_left(house, before, speaker.id)
 
 
-async def test_what_waits_for_a_missing_index_goes_with_the_socket(store_options):
-    async with world(store_options) as house:
+async def test_what_waits_for_a_missing_index_goes_with_the_session(store_options):
+    async with world(store_options, resume={"window_s": 1}) as house:
         node = await house.node()
         before = in_memory(house)
         speaker = await house.session()
         await speaker.utterance(3)
         await speaker.sync()
         await speaker.hang_up()
+        await house.forget(speaker, nodes=(node,))
         await assert_nothing_left(house, before, speaker.id)
         house.clock.advance(10)
         await node.sync()

@@ -23,6 +23,7 @@ from lingua_scheduler import client, errors, node
 from lingua_scheduler.config import Config, choices, record_of
 from lingua_scheduler.core import hints
 from lingua_scheduler.core.lifecycle import JobState
+from lingua_scheduler.secret import Secret
 from lingua_scheduler.store.scripts import Source, read_source
 from lingua_scheduler.wire import common, machine
 from lingua_scheduler.wire.node import FromNode, ToNode
@@ -132,6 +133,7 @@ WORDS: Mapping[Any, str] = {
     int: "integer",
     float: "number",
     str: "text",
+    Secret: "text",
     Any: "any JSON",
 }
 """How the pages call what is on the wire."""

@@ -36,13 +36,13 @@ ENUMS: Mapping[str, type[Enum]] = {
 KEY_ROLES: Mapping[str, tuple[str, ...]] = {
     "before": ("shelf",),
     "shelves": ("shelf",),
-    "rest": ("claims", "job", "audio"),
+    "rest": ("job", "audio", "voice"),
 }
 """Which keys the headers of scripts name by the part they play, not by their own name."""
 
 _BLOCK = re.compile(r"(<!-- table: (.+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 _CLOSE_ROW = re.compile(r"^(\d{4})\s+(\w+)\s+(yes|no)\s+(.+)$", re.MULTILINE)
-_SCRIPT_WORDS = re.compile(r"^-- (?!KEYS:|ARGV:|include:)(.+)$", re.MULTILINE)
+_SCRIPT_WORDS = re.compile(r"^-- (?!KEYS:|ARGV:|include:|durable:)(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,7 @@ def _keys(about: str) -> Table:
             ", ".join(f"`{name}`" for name, keys in uses.items() if rule.name in keys) or "none",
         )
         for rule in Keys.catalogue()
-        if hash_tag(rule.template).startswith(f"{about}:")
+        if hash_tag(rule.template).split(":")[0] == about
     ]
     return Table(("name", "key, after the prefix", "type", "life", "meaning", "scripts"), rows)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from enum import Enum, auto
@@ -12,6 +11,7 @@ from typing import Any
 import msgspec
 
 from lingua_scheduler.app import running
+from lingua_scheduler.commands.instance import StopOrders, drained, serve_until_told
 from lingua_scheduler.config import Config
 from lingua_scheduler.errors import LinguaError
 from lingua_scheduler.log import configure
@@ -24,7 +24,7 @@ from lingua_scheduler.node.speech.reference import reference_node
 _WELCOME = """
 Lingua Scheduler is up at {url}
   speak to it:  ./lingua speak FILE.wav --from en --to pt --url {ws}
-  stop it:      Ctrl-C
+  stop it:      Ctrl-C finishes what was said; once more stops at once
 """
 _WAY_OUT = (
     "Without engines: ./lingua up --demo answers by fixed rules, ./lingua up --no-node waits for your nodes"
@@ -56,14 +56,12 @@ def _run(main: Coroutine[Any, Any, int]) -> int:
 
 
 async def _serve(config: Config) -> int:
-    configure(config.log)
-    async with running(config):
-        await _told_to_stop()
-    return 0
+    return await serve_until_told(config, StopOrders())
 
 
 async def _up(config: Config, own_node: OwnNode) -> int:
     configure(config.log)
+    orders = StopOrders()
     async with running(_for_one_machine(config)) as instance:
         address = instance.url.replace("http", "ws", 1)
         async with _node(own_node, address) as node:
@@ -71,11 +69,13 @@ async def _up(config: Config, own_node: OwnNode) -> int:
             if node is not None and serving is not None:
                 await _registered(node, serving)
             print(_WELCOME.format(url=instance.url, ws=address), flush=True)
-            await _told_to_stop()
+            orders.listen()
+            code = await drained(instance, orders)
             if node is not None and serving is not None:
-                await node.drain()
+                node.stop()  # what it had to do is done: the instance is drained
                 await serving
-    return 0
+    orders.ignore()
+    return code
 
 
 async def _registered(node: Node, serving: asyncio.Task[None]) -> None:
@@ -113,11 +113,3 @@ def _for_one_machine(config: Config) -> Config:
         node_health=replace(config.node_health, require_gpu=False),
         nodes=replace(config.nodes, resource_threshold=100, memory_threshold=100),
     )
-
-
-async def _told_to_stop() -> None:
-    told = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, told.set)
-    await told.wait()

@@ -10,7 +10,7 @@ import asyncio
 import functools
 import random
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -133,8 +133,10 @@ class Edge:
         *,
         sessions: Door[FromClient],
         nodes: Door[FromNode],
+        overloaded: Callable[[], bool] = lambda: False,
     ) -> None:
         self._options = options
+        self._overloaded = overloaded  # so late that new sessions would make it worse for the others
         self._around = surroundings
         self._origins = OriginPolicy(options.allowed_origins)
         self._admission = TokenBucket(
@@ -208,13 +210,17 @@ class Edge:
         """Take back `drain`."""
         self._draining = False
 
+    def hang_up(self, code: int = CloseCode.SERVICE_RESTART, reason: str = "instance stops") -> None:
+        """Close every WebSocket, after what is queued for it."""
+        for pump in tuple(self._pumps):
+            pump.sink.close(code, reason)
+
     async def stop(self, code: int = CloseCode.SERVICE_RESTART, reason: str = "instance stops") -> None:
         """Close everything; whoever does not answer within its close_timeout_s is cut off."""
         self.drain()
         if self._listener is not None:
             self._listener.close()
-        for pump in tuple(self._pumps):
-            pump.sink.close(code, reason)
+        self.hang_up(code, reason)
         ends = [pump.finished for pump in self._pumps]
         if ends:
             slowest_s = max(self._options.clients.close_timeout_s, self._options.nodes.close_timeout_s)
@@ -253,7 +259,7 @@ class Edge:
         """Upgrade a request and keep its connection until its end."""
         try:
             upgrade = Upgrade(check_upgrade(request, lane.path, self._origins))
-            self._admit()
+            self._admit(lane)
         except web.HTTPException as refusal:
             refusal.force_close()
             raise
@@ -273,9 +279,10 @@ class Edge:
             pump.cut()
         return upgrade
 
-    def _admit(self) -> None:
+    def _admit(self, lane: Lane[Any]) -> None:
         """Turn away whom this instance cannot take now."""
         crowded = len(self._pumps) >= self._options.max_connections
-        if self._draining or crowded or not self._admission.take(1, self._around.clock.now()):
+        late = lane.path == SESSION_PATH and self._overloaded()
+        if self._draining or crowded or late or not self._admission.take(1, self._around.clock.now()):
             after_s = random.randint(*_RETRY_AFTER_S)  # noqa: S311  # spreads a storm, guards nothing
             raise web.HTTPServiceUnavailable(headers={hdrs.RETRY_AFTER: str(after_s)})

@@ -1,14 +1,16 @@
-"""A node's result on its way to the client, and the message it becomes."""
+"""How an utterance ends, on its way to the client, and the message that becomes of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from lingua_scheduler.core.groups import Membership
+from lingua_scheduler.core.model import SessionId
+from lingua_scheduler.core.ordering import MissingReason
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.wire.common import NetworkTimings
 from lingua_scheduler.wire.node import JobResult
-from lingua_scheduler.wire.session import TranslationResult
+from lingua_scheduler.wire.session import MissingResult, TranslationResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,33 @@ class Answer:
             web_to_scheduler_ms=_positive(job.created_wall_ms - first_ms) if first_ms is not None else None,
             scheduler_to_node_ms=_positive(job.dispatched_wall_ms - job.created_wall_ms),
             node_to_scheduler_ms=_positive(self.received_wall_ms - done_ms) if done_ms is not None else None,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An utterance towards one language, and the trace it is followed by."""
+
+    session_id: SessionId
+    index: int
+    tgt_lang: str
+    trace_id: str
+
+    @classmethod
+    def of(cls, job: Job) -> Place:
+        """The place of a job."""
+        return cls(job.session.id, job.index, job.brief.tgt_lang, job.brief.trace_id)
+
+    def missing(self, reason: MissingReason, wall_ms: int) -> MissingResult:
+        """Word that there is no result and will be none."""
+        return MissingResult(
+            session_id=self.session_id,
+            utterance_index=self.index,
+            reason=reason.value,
+            created_at_ms=wall_ms,
+            trace_id=self.trace_id,
+            speaker_session_id=self.session_id,
+            tgt_lang=self.tgt_lang,
         )
 
 

@@ -1,4 +1,4 @@
-"""One client's connection: it opens a session with `session_init` and speaks for that session only."""
+"""One client's connection: it opens a session or takes one up, and speaks for that session only."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from lingua_scheduler.aio import Tasks
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.hints import hint
 from lingua_scheduler.core.ports import Sink
-from lingua_scheduler.errors import InvalidSession, UnsupportedFeature
+from lingua_scheduler.errors import InvalidSession, StoreError, UnsupportedFeature
 from lingua_scheduler.flow.opening import Opening, agree
 from lingua_scheduler.flow.pairing import Pairing, Redeemed
-from lingua_scheduler.flow.session import Session, SessionRules
+from lingua_scheduler.flow.resume import Comeback, Resume
+from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.sessions import Sessions
+from lingua_scheduler.flow.surroundings import SessionRules
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.session import (
     AudioChunk,
     ClientHeartbeat,
+    ErrorMessage,
     FromClient,
     ResultAck,
     ServerHeartbeat,
@@ -33,6 +36,8 @@ from lingua_scheduler.wire.session import (
 
 PROTOCOL_VERSION = "1.0"
 _NO_NODE = "NO_AVAILABLE_NODE"
+_RESUME_FAILED = "RESUME_FAILED"
+_UNCHECKED = "the session cannot be taken up now: try again"
 
 _NAMES_A_SESSION = (
     AudioChunk | Utterance | ClientHeartbeat | TtsStarted | TtsPlayEnded | SessionClose | ResultAck
@@ -47,6 +52,7 @@ class ClientHome:
     rules: SessionRules
     clock: Clock
     pairing: Pairing
+    resume: Resume
     tasks: Tasks
     served: Callable[[Opening], bool]  # some node can do what the session will ask for
 
@@ -72,8 +78,9 @@ class ClientPeer:
         self._remote = remote
         self._session: Session | None = None
         self._closing: list[Session] = []  # earlier ones of this connection that still wait for results
-        self._introducing: asyncio.Task[None] | None = None  # checks a pairing code, then opens a session
+        self._introducing: asyncio.Task[None] | None = None  # checks a token or a code, then opens a session
         self._wrong_codes = 0
+        self._wrong_tokens = 0
         self._gone = False
 
     @property
@@ -102,7 +109,8 @@ class ClientPeer:
             case SessionClose():
                 self._close(session, SessionCloseAck(session_id=session.id))
             case ResultAck():
-                pass
+                if message.speaker_session_id in (None, session.id):
+                    session.acknowledge(message.utterance_index)
             case _:
                 raise UnsupportedFeature(f"{type(message).__name__} is not offered by this server")
 
@@ -112,7 +120,7 @@ class ClientPeer:
         session, self._session = self._session, None
         for each in (*self._closing, session):
             if each is not None:
-                self._sessions.drop(each)
+                self._sessions.detach(each, self._sink)
         self._closing.clear()
 
     def _owned(self, message: FromClient) -> Session:
@@ -131,55 +139,105 @@ class ClientPeer:
         self._sessions.close(session, lambda: last_word and self._sink.post(last_word))
 
     def _init(self, message: SessionInit) -> None:
-        """Open a session: at once, or when its pairing code is checked and all before it are open."""
+        """Open a session: at once, or when its token or code is checked and all before it are open."""
         opening = agree(message, self._rules.session, self._rules.segmentation)
-        code = (message.pairing_code or "").strip()
-        if self._session is not None:
+        code, token = (message.pairing_code or "").strip(), message.resume_token
+        if self._session is not None and not token:
             self._close(self._session)
-        if code or self._introducing is not None:
-            checking = self._introduce(opening, code, before=self._introducing)
-            self._introducing = self._home.tasks.start(checking, name=f"pairing {opening.trace_id}")
+        if code or token or self._introducing is not None:
+            checking = self._introduce(message, opening, before=self._introducing)
+            self._introducing = self._home.tasks.start(checking, name=f"introduce {opening.trace_id}")
         else:
             self._open(opening)
 
-    async def _introduce(self, opening: Opening, code: str, *, before: asyncio.Task[None] | None) -> None:
+    async def _introduce(
+        self, message: SessionInit, opening: Opening, *, before: asyncio.Task[None] | None
+    ) -> None:
         if before is not None:
             await asyncio.wait((before,))
-        redeemed = await self._redeem(code) if code else None
-        if self._introducing is asyncio.current_task():
-            self._introducing = None
-        if not self._gone:
-            self._introduced(opening, redeemed)
+        code = (message.pairing_code or "").strip()
+        try:
+            settled = await self._resume(message, opening)
+            redeemed = await self._redeem(code) if code and not settled else None
+        finally:
+            if self._introducing is asyncio.current_task():
+                self._introducing = None
+        if not settled and not self._gone:
+            self._introduced(opening, redeemed, lost=bool(message.resume_token))
+
+    async def _resume(self, message: SessionInit, opening: Opening) -> bool:
+        """Take a session up; False when it is lost and a new one is to be opened instead."""
+        resume, comeback = self._home.resume, Comeback.of(message)
+        if self._gone or comeback is None:
+            return self._gone
+        try:
+            session = await resume.take_up(comeback)
+        except StoreError as error:
+            self._sink.post(
+                ErrorMessage(
+                    code=error.code,
+                    message=_UNCHECKED,
+                    hint=hint(error.code, opening.hint_lang),
+                    retry_after_ms=resume.options.retry_after_ms,
+                )
+            )
+            return True
+        if session is not None:
+            self._take_up(session)
+            return True
+        self._wrong_tokens += 1
+        if self._wrong_tokens < resume.options.guesses_per_connection:
+            return False
+        self._gone = True
+        self._sink.close(CloseCode.TOO_MANY_GUESSES, "too many wrong resume tokens")
+        return True
+
+    def _take_up(self, session: Session) -> None:
+        """Go on with a session that was interrupted; without a connection it goes on waiting."""
+        if self._gone:
+            return
+        if self._session is not None and self._session is not session:
+            self._close(self._session)
+        self._session = session
+        self._sessions.attach(session, self._sink)
+        self._welcome(session, resumed=True)
+        session.catch_up()
 
     async def _redeem(self, code: str) -> Redeemed | None:
         return None if self._gone else await self._home.pairing.redeem(code, self._remote)
 
-    def _introduced(self, opening: Opening, redeemed: Redeemed | None) -> None:
+    def _introduced(self, opening: Opening, redeemed: Redeemed | None, *, lost: bool) -> None:
         """Open a session, paired or not; close the connection of somebody who guesses."""
         if redeemed is None:
-            self._open(opening)
+            self._open(opening, lost=lost)
             return
         complaint = redeemed.complaint(lang=opening.hint_lang, trace_id=opening.trace_id)
         self._wrong_codes += redeemed.wrong
         guessing = self._wrong_codes >= self._home.pairing.options.guesses_per_connection
         if not guessing:
-            self._open(replace(opening, paired_with=redeemed.node_id))
+            self._open(replace(opening, paired_with=redeemed.node_id), lost=lost)
         if complaint is not None:
             self._sink.post(complaint)
         if guessing:
             self._gone = True
             self._sink.close(CloseCode.TOO_MANY_GUESSES, "too many wrong pairing codes")
 
-    def _open(self, opening: Opening) -> None:
+    def _open(self, opening: Opening, *, lost: bool = False) -> None:
         if self._session is not None:
             self._close(self._session)
-        session = self._session = self._sessions.open(opening, self._sink)
+        self._session = self._sessions.open(opening, self._sink)
+        self._welcome(self._session, resumed=False if lost else None)
+
+    def _welcome(self, session: Session, *, resumed: bool | None) -> None:
+        """Tell what was agreed; `resumed` is False when there was a token and its session is lost."""
+        opening = session.opening
         unserved = not self._home.served(opening)
+        warning = _RESUME_FAILED if resumed is False else _NO_NODE if unserved else None
         self._sink.post(
             SessionInitAck(
                 session_id=session.id,
                 trace_id=opening.trace_id,
-                message="session created",
+                message="session resumed" if resumed else "session created",
                 assigned_node_id=opening.paired_with,
                 protocol_version=PROTOCOL_VERSION,
                 use_binary_frame=opening.binary_audio,
@@ -189,8 +247,12 @@ class ClientPeer:
                 negotiated_channel_count=1,
                 negotiated_pause_ms=opening.segmentation.pause_ms,
                 negotiated_max_duration_ms=opening.segmentation.max_duration_ms,
-                warning=_NO_NODE if unserved else None,
-                hint=hint(_NO_NODE, opening.hint_lang) if unserved else None,
+                resume_token=self._home.resume.token(session),
+                resumed=resumed,
+                last_seq=session.last_seq if resumed else None,
+                next_utterance_index=session.next_index if resumed else None,
+                warning=warning,
+                hint=hint(warning, opening.hint_lang) if warning else None,
                 retry_after_ms=self._rules.session.unserved_retry_ms if unserved else None,
             )
         )

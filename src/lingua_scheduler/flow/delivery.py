@@ -1,11 +1,12 @@
-"""A session's way back: what nodes say about its jobs becomes messages, in order, each once."""
+"""A session's way back: what nodes say about its jobs becomes messages, in order, each once.
+
+While the client is away the messages go nowhere; the log knows what it has to be told when it returns.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated
-
-import msgspec
 
 from lingua_scheduler.aio import Alarms, Deadline
 from lingua_scheduler.clock import Clock
@@ -23,20 +24,20 @@ from lingua_scheduler.core.ordering import (
     Silent,
     Verdict,
 )
-from lingua_scheduler.core.ports import Sink
-from lingua_scheduler.flow.answer import Answer
+from lingua_scheduler.core.ports import Logged, Sink
+from lingua_scheduler.core.result_log import ResultLog
+from lingua_scheduler.flow.answer import Answer, Place
 from lingua_scheduler.flow.job import Job
+from lingua_scheduler.flow.nowhere import Nowhere
+from lingua_scheduler.flow.partials import PartialOptions, Partials
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.codec import encode
 from lingua_scheduler.wire.node import AsrPartial as NodePartial
 from lingua_scheduler.wire.node import JobResult
-from lingua_scheduler.wire.session import AsrPartial, MissingResult, UiEvent, UiEventKind
+from lingua_scheduler.wire.session import AsrPartial, UiEvent, UiEventKind
 
-
-class PartialOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How often a client is told what was understood so far."""
-
-    interval_ms: Annotated[int, msgspec.Meta(ge=0)] = 100
-    """Shortest time between two partials of one session; of those in between the newest is kept."""
+Payload = Answer | bytes  # a result, or what an earlier owner of the session wanted to tell
+End = Outcome[Payload]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,24 +55,23 @@ class Delivery:
     def __init__(
         self,
         session_id: SessionId,
-        sink: Sink,
         options: DeliveryOptions,
         *,
         home: tuple[Clock, Alarms, Metrics],
+        log: ResultLog | None,
     ) -> None:
+        self.sink: Sink = Nowhere()
+        self.log = log  # None: sessions end with their connection
+        self.hint_lang = "en"
         self._session_id = session_id
-        self._sink = sink
-        self._options = options
+        self._ordering = options.ordering
         self._clock, alarms, self._metrics = home
-        self._streams: dict[str, ResultStream[Answer]] = {}
+        self._streams: dict[str, ResultStream[Payload]] = {}
         self._open: dict[tuple[str, int], Job] = {}  # by language and index, until the index has left
         self._groups = Groups(session_id, options.groups)
         self._gaps = Deadline(alarms, self._tick)
-        self._partial_due = Deadline(alarms, self._send_partial)
-        self._partial: tuple[Job, AsrPartial] | None = None
-        self._partial_at = float("-inf")
+        self._partials = Partials(options.partials, self._post_partial, clock=self._clock, alarms=alarms)
         self._closed = False
-        self.hint_lang = "en"
 
     @property
     def idle(self) -> bool:
@@ -80,10 +80,7 @@ class Delivery:
 
     def expect(self, job: Job, now: float) -> None:
         """A job exists: its index will end in exactly one answer."""
-        stream = self._streams.get(job.brief.tgt_lang)
-        if stream is None:
-            stream = self._streams[job.brief.tgt_lang] = ResultStream(self._options.ordering)
-        cut = job.brief.cut
+        cut, stream = job.brief.cut, self._stream(job.brief.tgt_lang)
         stream.open(cut.index, now, turn_id=cut.turn_id, continues=cut.reason.continues_turn)
         self._open[job.brief.tgt_lang, cut.index] = job
         self._groups.forget_idle(now)
@@ -99,6 +96,8 @@ class Delivery:
         else:
             self._groups.playback_started(group_id, now)
 
+    # On the way
+
     def event(
         self, job: Job, kind: UiEventKind, *, error_code: str | None = None, failed: bool = False
     ) -> None:
@@ -107,7 +106,7 @@ class Delivery:
             return
         elapsed_ms = max(0, round((self._clock.now() - job.created_at) * 1000))
         advice = hint(error_code, self.hint_lang) if error_code else None
-        self._sink.post(
+        self.sink.post(
             UiEvent(
                 trace_id=job.brief.trace_id,
                 session_id=self._session_id,
@@ -123,78 +122,117 @@ class Delivery:
         )
 
     def partial(self, job: Job, message: NodePartial) -> None:
-        """Pass on what was understood so far, at a pace a person can read: of many the newest."""
-        partial = AsrPartial(
-            session_id=self._session_id,
-            utterance_index=job.index,
-            job_id=job.id,
-            text=message.text,
-            is_final=message.is_final,
-            trace_id=job.brief.trace_id,
-        )
-        self._partial = (job, partial)
-        due = self._partial_at + self._options.partials.interval_ms / 1000
-        if due <= self._clock.now():
-            self._send_partial()
-        else:
-            self._partial_due.move(due)
+        """Pass on what was understood so far."""
+        self._partials.take(job, message)
 
-    def _send_partial(self) -> None:
-        if self._partial is None:
-            return
-        (job, partial), self._partial = self._partial, None
+    def _post_partial(self, job: Job, partial: AsrPartial) -> bool:
         if not self._streams[job.brief.tgt_lang].awaits(job.index):
-            return
-        self._partial_at = self._clock.now()
-        self._sink.post(partial, droppable=True)
+            return False
+        self.sink.post(partial, droppable=True)
         self.event(job, UiEventKind.ASR_PARTIAL)
+        return True
 
-    def result(self, job: Job, result: JobResult) -> None:
-        """A job succeeded with something to say, or to hear."""
+    # How a job ends
+
+    def answer(self, job: Job, result: JobResult) -> End:
+        """Tell what a node's success means for the client; its text counts as said from now on."""
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
-        text, translation = (result.text_asr or "").strip(), (result.text_translated or "").strip()
         if not self.unfilled(job):
             self._metrics.results_dropped_total.inc("expired")
-            return
-        if not text and not translation and not result.tts_audio:
-            self.resolve(job, Missing(MissingReason.SILENCE_DETECTED))
-            return
-        if text:
-            self.event(job, UiEventKind.ASR_FINAL)
-        if translation:
-            self.event(job, UiEventKind.NMT_DONE)
-        membership = self._join(job, result, now, wall_ms)
-        self.resolve(job, Delivered(Answer(job, result, membership, wall_ms)))
+            return Silent()
+        if not (result.text_asr or "").strip() and not _translation(result) and not result.tts_audio:
+            return Missing(MissingReason.SILENCE_DETECTED)
+        return Delivered(Answer(job, result, self._join(job, result, now, wall_ms), wall_ms))
 
     def failed(self, job: Job, result: JobResult) -> None:
         """A job failed with a result: what was understood still counts as said."""
         self._join(job, result, self._clock.now(), self._clock.wall_ms())
 
-    def silent(self, job: Job) -> None:
-        """A node says that nothing was said."""
-        self.resolve(job, Silent())
+    def word(self, job: Job, end: End) -> Logged | None:
+        """Word an end for the log; None when the client is told nothing or no log is kept."""
+        if self.log is None or self._closed:
+            return None
+        if isinstance(end, Silent):
+            if not self._ordering.report_no_text:
+                return None
+            end = Missing(MissingReason.NO_TEXT)
+        wall_ms = self._clock.wall_ms()
+        if isinstance(end, Missing):
+            message = encode(Place.of(job).missing(end.reason, wall_ms))
+        else:
+            message = _worded(end.payload, wall_ms)
+        return Logged(job.index, job.brief.tgt_lang, message)
 
-    def missing(self, job: Job, reason: MissingReason) -> None:
-        """A job ended without a result."""
-        self.resolve(job, Missing(reason))
-
-    def resolve(self, job: Job, outcome: Outcome[Answer]) -> None:
-        """Settle a job's index and send what may leave."""
+    def conclude(self, job: Job, end: End, logged: Logged | None) -> None:
+        """Settle a job's index by an end that is written, and send what may leave."""
         if self._closed:
             return
-        stream = self._streams[job.brief.tgt_lang]
-        resolution = stream.resolve(job.index, outcome, self._clock.now())
-        if resolution.verdict is Verdict.LATE:
-            self._metrics.results_late_total.inc()
-        elif resolution.verdict is not Verdict.ACCEPTED and isinstance(outcome, Delivered):
-            self._metrics.results_dropped_total.inc(resolution.verdict.value)
-        elif isinstance(outcome, Delivered) and not any(r.index == job.index for r in resolution.releases):
-            self._metrics.results_held_total.inc()
-        self._send(resolution.releases, job.brief.tgt_lang)
+        if self.log is not None and logged is not None:
+            self.log.keep(logged)
+        if isinstance(end, Delivered) and isinstance(end.payload, Answer) and self.unfilled(job):
+            if (end.payload.result.text_asr or "").strip():
+                self.event(job, UiEventKind.ASR_FINAL)
+            if _translation(end.payload.result):
+                self.event(job, UiEventKind.NMT_DONE)
+        self._resolve(job, end)
+
+    def result(self, job: Job, result: JobResult) -> None:
+        """A node adds a result to a job that ended without one."""
+        end = self.answer(job, result)
+        self.conclude(job, end, self.word(job, end))
+
+    def missing(self, job: Job, reason: MissingReason) -> None:
+        """A job ended without a result, and nothing was written about that."""
+        end = Missing(reason)
+        self.conclude(job, end, self.word(job, end))
 
     def unfilled(self, job: Job) -> bool:
         """A result for this job would still reach the client."""
         return not self._closed and self._streams[job.brief.tgt_lang].unfilled(job.index, self._clock.now())
+
+    def _resolve(self, job: Job, end: End) -> None:
+        resolution = self._streams[job.brief.tgt_lang].resolve(job.index, end, self._clock.now())
+        if resolution.verdict is Verdict.LATE:
+            self._metrics.results_late_total.inc()
+        elif resolution.verdict is not Verdict.ACCEPTED and isinstance(end, Delivered):
+            self._metrics.results_dropped_total.inc(resolution.verdict.value)
+        elif isinstance(end, Delivered) and not any(r.index == job.index for r in resolution.releases):
+            self._metrics.results_held_total.inc()
+        self._send(resolution.releases, job.brief.tgt_lang, just_worded=job.index)
+
+    # Away and back
+
+    def acknowledge(self, index: int) -> None:
+        """The client has the ends of all utterances up to this one."""
+        if self.log is not None:
+            self.log.acknowledge(index)
+
+    def replay(self) -> None:
+        """Say again what the client has not acknowledged, before anything new."""
+        for message in self.log.unheard() if self.log is not None else ():
+            self.sink.post(message)
+
+    def take_up(self, jobs: Iterable[Job], ended: Iterable[Logged], received: int) -> None:
+        """Go on where another owner stopped: what has ended leaves in order with what is still open.
+
+        An open index that the client has passed was reported as missing; its result may still come late.
+        """
+        now = self._clock.now()
+        known: dict[tuple[int, str], Logged | Job] = {(each.index, each.tgt_lang): each for each in ended}
+        known |= {(job.index, job.brief.tgt_lang): job for job in jobs}
+        ends: list[tuple[int, str, End]] = []
+        for index, tgt_lang in sorted(known):
+            each = known[index, tgt_lang]
+            if isinstance(each, Job):
+                self.expect(each, now)
+                if index <= received:
+                    ends.append((index, tgt_lang, Missing(MissingReason.GAP_TIMEOUT)))
+                    del self._open[tgt_lang, index]
+            else:
+                self._stream(tgt_lang).open(index, now)
+                ends.append((index, tgt_lang, Delivered(each.message)))
+        for index, tgt_lang, end in ends:
+            self._send(self._streams[tgt_lang].resolve(index, end, now).releases, tgt_lang)
 
     def close(self) -> None:
         """Forget everything; what is still open is resolved without a word."""
@@ -203,8 +241,15 @@ class Delivery:
         self._open.clear()
         self._groups.close()
         self._gaps.clear()
-        self._partial_due.clear()
-        self._partial = None
+        self._partials.clear()
+
+    # Inside
+
+    def _stream(self, tgt_lang: str) -> ResultStream[Payload]:
+        stream = self._streams.get(tgt_lang)
+        if stream is None:
+            stream = self._streams[tgt_lang] = ResultStream(self._ordering)
+        return stream
 
     def _join(self, job: Job, result: JobResult, now: float, wall_ms: int) -> Membership | None:
         heard = Heard(job.index, result.text_asr or "", job.brief.tgt_lang, result.text_translated)
@@ -215,32 +260,46 @@ class Delivery:
         for tgt_lang, stream in self._streams.items():
             self._send(stream.tick(now), tgt_lang)
 
-    def _send(self, releases: list[Release[Answer]], tgt_lang: str) -> None:
+    def _send(
+        self, releases: list[Release[Payload]], tgt_lang: str, *, just_worded: int | None = None
+    ) -> None:
         for release in releases:
             job = self._open.pop((tgt_lang, release.index), None)
+            name = f"{release.index}:{tgt_lang}"
             if isinstance(release.outcome, Delivered):
-                self._sink.post(release.outcome.payload.message(self._clock.wall_ms()))
-                self._metrics.translation_results_total.inc()
-                self._metrics.answer_latency_seconds.observe(
-                    self._clock.now() - release.outcome.payload.job.created_at
-                )
+                logged = self._logged(name) if release.index == just_worded else None
+                self.sink.post(logged or _worded(release.outcome.payload, self._clock.wall_ms()))
+                self._count(release.outcome.payload)
             elif isinstance(release.outcome, Missing) and job is not None:
-                self._post_missing(job, release.outcome.reason)
+                self._post_missing(job, release.outcome.reason, name)
+            if self.log is not None:
+                self.log.tell(name)
         deadlines = [stream.deadline for stream in self._streams.values() if stream.deadline is not None]
         self._gaps.move(min(deadlines, default=None))
 
-    def _post_missing(self, job: Job, reason: MissingReason) -> None:
+    def _logged(self, name: str) -> bytes | None:
+        return None if self.log is None else self.log.message(name)
+
+    def _count(self, payload: Payload) -> None:
+        if isinstance(payload, Answer):
+            self._metrics.translation_results_total.inc()
+            self._metrics.answer_latency_seconds.observe(self._clock.now() - payload.job.created_at)
+
+    def _post_missing(self, job: Job, reason: MissingReason, name: str) -> None:
         self._metrics.missing_results_total.inc(reason.value)
         if reason is MissingReason.GAP_TIMEOUT:
             self._metrics.result_gap_timeout_total.inc()
-        self._sink.post(
-            MissingResult(
-                session_id=self._session_id,
-                utterance_index=job.index,
-                reason=reason.value,
-                created_at_ms=self._clock.wall_ms(),
-                trace_id=job.brief.trace_id,
-                speaker_session_id=self._session_id,
-                tgt_lang=job.brief.tgt_lang,
-            )
-        )
+        message = self._logged(name)
+        if message is None:  # given up by the order of results: its job has not ended
+            message = encode(Place.of(job).missing(reason, self._clock.wall_ms()))
+            if self.log is not None:
+                self.log.keep(Logged(job.index, job.brief.tgt_lang, message))
+        self.sink.post(message)
+
+
+def _translation(result: JobResult) -> str:
+    return (result.text_translated or "").strip()
+
+
+def _worded(payload: Payload, wall_ms: int) -> bytes:
+    return payload if isinstance(payload, bytes) else encode(payload.message(wall_ms))

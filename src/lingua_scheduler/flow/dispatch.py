@@ -19,6 +19,7 @@ from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import NodeId, SessionId
 from lingua_scheduler.core.placement import Reservation
 from lingua_scheduler.core.ports import Ledgers
+from lingua_scheduler.crash import CrashPoint, crash_point
 from lingua_scheduler.errors import DependencyDown, StoreError
 from lingua_scheduler.flow.filing import Filing
 from lingua_scheduler.flow.job import Job, Stage
@@ -120,8 +121,10 @@ class Dispatch:
             while job.stage is Stage.WAITING:
                 seat.listen()
                 try:
+                    await self._routing.assured()
                     reservation = await self._reserve(job, seat, missed)
                     if reservation is not None:
+                        crash_point(CrashPoint.AFTER_RESERVE)
                         if await self._hand_over(job, reservation):
                             return
                         missed.add(reservation.node_id)
@@ -176,12 +179,17 @@ class Dispatch:
             job.reservation = None
             self._give_back(reservation)
             return True
+        crash_point(CrashPoint.AFTER_CREATE)
         now = self._clock.now()
-        if not self._routing.assign(reservation, job.assignment(reservation, now)):
-            job.reservation = None
+        job.stage = Stage.OUT  # from now on its node may answer, even before we hear that it was told
+        told = await self._routing.assign(reservation, job.assignment(reservation, now))
+        crash_point(CrashPoint.AFTER_ASSIGN)
+        if job.stage is not Stage.OUT or job.reservation is not reservation:
+            return True  # it was answered, given up or moved meanwhile
+        if not told:
+            job.stage, job.reservation = Stage.WAITING, None
             self._give_back(reservation)
             return False
-        job.stage = Stage.OUT
         job.dispatched_wall_ms = self._clock.wall_ms()
         self._metrics.dispatch_latency_seconds.observe(now - job.created_at)
         self._watcher.dispatched(job)

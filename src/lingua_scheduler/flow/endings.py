@@ -1,21 +1,24 @@
 """How a job ends: its outcome is written once, then the session hears of it, and its slot is freed.
 
-The only caller of finish. When Redis is away, results are held and written when it returns.
+What the client is told is written with it, so that a client that is away, or comes back to another instance,
+gets it all the same. When Redis is away, results are held and written when it returns.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any
 
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core.model import SessionId
-from lingua_scheduler.core.ordering import MissingReason
+from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason, Silent
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import Finish, Ledgers
+from lingua_scheduler.core.ports import Finish, JobEnd, Ledgers, Logged
+from lingua_scheduler.crash import CrashPoint, crash_point
 from lingua_scheduler.errors import DependencyDown, StoreError
+from lingua_scheduler.flow.answer import Answer
+from lingua_scheduler.flow.delivery import End
 from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
@@ -27,6 +30,7 @@ from lingua_scheduler.wire.session import UiEventKind
 
 _log = get_logger(__name__)
 _RETRY_S = 0.2
+_MOVING_S = 0.01  # for a session's next epoch to become known
 
 
 class Endings:
@@ -49,12 +53,12 @@ class Endings:
         self._tasks = Tasks()
         self._writing: dict[SessionId, set[asyncio.Task[None]]] = {}
 
-    def finish(self, job: Job, outcome: str, tell: Callable[[], None]) -> None:
-        """End a job by its current attempt's result; `tell` runs once the end is written."""
+    def finish(self, job: Job, outcome: str, end: End, before: Callable[[], None] | None = None) -> None:
+        """End a job by its current attempt's result; once that is written, `before` runs and all is told."""
         job.stage = Stage.ENDING
         job.answered_by = job.reservation.node_id if job.reservation else None
         job.disarm()
-        self._start(job, self._finish(job, outcome, tell))
+        self._start(job, self._finish(job, outcome, end, before))
 
     def finish_merged(self, last: Job) -> None:
         """End the pieces of a turn that are part of the answer to its last one.
@@ -66,7 +70,7 @@ class Endings:
             return
         for piece in list(last.session.jobs.values()):
             if _same_turn(piece, last) and piece.on_node(node.node_id) and piece.index < last.index:
-                self.finish(piece, "completed_no_text", partial(last.session.delivery.silent, piece))
+                self.finish(piece, "completed_no_text", Silent())
 
     def give_up(self, job: Job, reason: MissingReason, code: str) -> None:
         """End a job without a result: the client is told at once, the end is written behind.
@@ -75,14 +79,16 @@ class Endings:
         """
         if job.stage in (Stage.ENDING, Stage.ENDED):
             return
-        stale = job.stale_result
-        if stale is not None:
-            self.finish(job, "completed", lambda: job.session.delivery.result(job, stale))
+        delivery = job.session.delivery
+        if job.stale_result is not None:
+            self.finish(job, "completed", delivery.answer(job, job.stale_result))
             return
         reservation, job.reservation = job.reservation, None
+        end = Missing(reason)
+        job.ending = delivery.word(job, end)
         self._ended(job)
-        job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
-        job.session.delivery.missing(job, reason)
+        delivery.event(job, UiEventKind.ERROR, error_code=code)
+        delivery.conclude(job, end, job.ending)
         job.session.changed()
         self._start(job, self._write_end(job, reservation))
 
@@ -97,6 +103,11 @@ class Endings:
                 reservation, job_id=job.id, trace_id=job.brief.trace_id, reason="session_closed"
             )
         self._start(job, self._write_end(job, reservation))
+
+    def forget(self, job: Job) -> None:
+        """Drop a job whose session another instance owns: nothing is written, nobody is told."""
+        job.reservation = None
+        self._ended(job)
 
     def release(self, reservation: Reservation) -> None:
         """Give a slot back in the background and wake who waits for it."""
@@ -123,16 +134,24 @@ class Endings:
         """Cancel what is still being written."""
         await self._tasks.stop()
 
-    async def _finish(self, job: Job, outcome: str, tell: Callable[[], None]) -> None:
-        reservation = job.reservation
-        verdict = await self._write_outcome(job, outcome)
+    async def _finish(self, job: Job, outcome: str, end: End, before: Callable[[], None] | None) -> None:
+        reservation, delivery = job.reservation, job.session.delivery
+        logged = delivery.word(job, end)
+        verdict = await self._write_outcome(job, outcome, logged)
+        if verdict is Finish.FENCED:
+            _pass_on(job, end)
+            return
         self._ended(job)
         if verdict in (Finish.ACCEPTED, Finish.UNKNOWN):
-            tell()
+            crash_point(CrashPoint.AFTER_FINISH)
+            if before is not None:
+                before()
+            delivery.conclude(job, end, logged)
+            crash_point(CrashPoint.AFTER_TELL)
         else:
             self._metrics.results_dropped_total.inc(verdict.value)
             _log.warning("job_fenced", job=job.id, verdict=verdict.value)
-            job.session.delivery.missing(job, MissingReason.JOB_FAILED)
+            delivery.missing(job, MissingReason.JOB_FAILED)
         if job.afterthought is not None:
             job.afterthought()
             job.afterthought = None
@@ -141,13 +160,14 @@ class Endings:
             await self._release(reservation)
             await self._mark_released(job, reservation)
 
-    async def _write_outcome(self, job: Job, outcome: str) -> Finish:
-        unanswered = False
+    async def _write_outcome(self, job: Job, outcome: str, logged: Logged | None) -> Finish:
+        """Write the end; FENCED when the session has another owner, and is forgotten here."""
+        session, log, unanswered = job.session, job.session.delivery.log, False
+        forget = log.forgotten() if log is not None else ()
         while True:
+            end = JobEnd(session.id, session.epoch, job.id, job.attempt, outcome, logged, forget)
             try:
-                verdict = await self._ledgers.jobs.finish(
-                    job.session.id, job.id, attempt=job.attempt, outcome=outcome
-                )
+                verdict = await self._ledgers.jobs.finish(end)
             except DependencyDown:
                 unanswered = True  # it may have been written all the same
                 await asyncio.sleep(_RETRY_S)
@@ -155,11 +175,16 @@ class Endings:
                 _log.exception("finish_failed", job=job.id)
                 return Finish.UNKNOWN
             else:
+                if verdict is Finish.FENCED:
+                    if session.moves_on(end.session_epoch):
+                        await asyncio.sleep(_MOVING_S)
+                        continue
+                    session.disowned()
                 return Finish.ACCEPTED if unanswered and verdict is Finish.DONE else verdict
 
     async def _write_end(self, job: Job, reservation: Reservation | None) -> None:
-        if job.stored:
-            await self._write_outcome(job, "failed")
+        if job.stored and await self._write_outcome(job, "failed", job.ending) is Finish.FENCED:
+            return
         if reservation is not None:
             await self._release(reservation)
             await self._mark_released(job, reservation)
@@ -177,7 +202,8 @@ class Endings:
 
     async def _mark_released(self, job: Job, reservation: Reservation) -> None:
         try:
-            await self._ledgers.jobs.step(job.session.id, reservation, "RELEASED")
+            session = job.session
+            await self._ledgers.jobs.step(session.id, reservation, "RELEASED", epoch=session.epoch)
         except StoreError as error:
             _log.info("release_not_marked", job=job.id, reason=str(error))
 
@@ -186,8 +212,15 @@ class Endings:
         job.disarm()
         job.forget_work()
         job.session.jobs.pop(job.id, None)
+        job.session.stored(job)
         self._roster.ended(job)
         self._waiting.leave(job)
+
+
+def _pass_on(job: Job, end: End) -> None:
+    """Let the session's new owner have a result that came here."""
+    if isinstance(end, Delivered) and isinstance(end.payload, Answer) and job.answered_by is not None:
+        job.session.pass_on(job.answered_by, end.payload.result)
 
 
 def _same_turn(one: Job, other: Job) -> bool:

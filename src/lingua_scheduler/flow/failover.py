@@ -10,18 +10,20 @@ from collections.abc import Callable
 from lingua_scheduler.aio import Alarms
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.hints import NODE_FAILURE_CODES
-from lingua_scheduler.core.model import NodeId
+from lingua_scheduler.core.model import InstanceId, NodeId
 from lingua_scheduler.core.ordering import MissingReason
 from lingua_scheduler.core.timeouts import TimeoutOptions
 from lingua_scheduler.errors import DependencyDown
 from lingua_scheduler.flow.dispatch import Dispatch
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.job import Job, Stage
+from lingua_scheduler.flow.post import Post
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.snapshot import Snapshot
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.peer import PeerReturn
 from lingua_scheduler.wire.session import UiEventKind
 
 _log = get_logger(__name__)
@@ -36,6 +38,7 @@ class Failover:
         endings: Endings,
         *,
         tables: tuple[Roster, Routing, Snapshot],
+        post: Post,
         time: tuple[Clock, Alarms],
         options: TimeoutOptions,
         metrics: Metrics,
@@ -43,6 +46,7 @@ class Failover:
         self._dispatch = dispatch
         self._endings = endings
         self._roster, self._routing, self._snapshot = tables
+        self._post = post
         self._clock, self._alarms = time
         self._options = options
         self._metrics = metrics
@@ -54,10 +58,31 @@ class Failover:
         self._await_node(job)
         self._dispatch.submit(job)
 
+    def adopt(self, job: Job) -> None:
+        """Take a job that an earlier owner of its session placed: its node has its time again to answer."""
+        self._roster.add(job)
+        facts = self._snapshot.node(job.reservation.node_id) if job.reservation else None
+        if facts is None or facts.owner not in self._routing.reachable:
+            self.retry(job, why="node_lost", code="NODE_UNAVAILABLE")
+        else:
+            self._await_result(job, since=self._clock.now())
+
     def node_lost(self, node_id: NodeId, epoch: int) -> None:
-        """Move every job of a node that is gone."""
+        """Move every job of a node of ours that is gone; other instances hear of theirs."""
         for job in self._roster.on_node(node_id, epoch):
             self.retry(job, why="node_lost", code="NODE_UNAVAILABLE")
+        self._post.node_lost(node_id, epoch)
+
+    def instance_lost(self, instance_id: InstanceId) -> None:
+        """Move every job on nodes of an instance that has died."""
+        for job in self._roster.on_instance(instance_id):
+            self.retry(job, why="instance_lost", code="NODE_UNAVAILABLE")
+
+    def returned(self, letter: PeerReturn) -> None:
+        """An attempt is not on its node any more; one that never got there costs nothing."""
+        job = self._roster.get(letter.job_id)
+        if job is not None and job.attempt == letter.attempt_id and job.on_node(NodeId(letter.node_id)):
+            self.retry(job, why=letter.why, code="NODE_UNAVAILABLE", failed=letter.why == "node_lost")
 
     def retry(self, job: Job, *, why: str, code: str, failed: bool = True) -> None:
         """Give the current attempt up; the next one goes to another node while the budget lasts.

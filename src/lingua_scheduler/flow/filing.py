@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
+
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import JobLedger, NewJob, Remembered
+from lingua_scheduler.core.ports import JobEnd, JobLedger, NewJob, Remembered
+from lingua_scheduler.errors import Fenced
 from lingua_scheduler.flow.job import Job
+
+_MOVING_S = 0.01  # for a session's next epoch to become known
 
 
 class Filing:
-    """Files jobs and their attempts; every call may be repeated when its answer was not heard."""
+    """Files jobs and their attempts; every call may be repeated when its answer was not heard.
+
+    What is refused because another instance owns the session makes this one forget the session.
+    """
 
     def __init__(self, ledger: JobLedger, *, keep_s: float) -> None:
         self._ledger = ledger
@@ -16,6 +25,38 @@ class Filing:
 
     async def placed(self, job: Job, reservation: Reservation) -> bool:
         """Make this the job's current attempt; False when somebody else has the job, or it has ended."""
+        return await self._as_owner(job, lambda: self._placed(job, reservation))
+
+    async def waiting(self, job: Job) -> bool:
+        """File a job that has no node yet; False when somebody else has its utterance."""
+        return job.stored or await self._as_owner(job, lambda: self._waiting(job))
+
+    async def withdraw(self, job: Job) -> None:
+        """End the record of a job that ended while it was being written."""
+        if job.stored:
+            session = job.session
+            await self._ledger.finish(
+                JobEnd(session.id, session.epoch, job.id, job.attempt, "failed", log=job.ending)
+            )
+
+    async def _as_owner(self, job: Job, write: Callable[[], Awaitable[bool]]) -> bool:
+        while True:
+            epoch = job.session.epoch
+            try:
+                if await write():
+                    job.session.stored(job)
+                    return True
+                fenced = False
+            except Fenced:
+                fenced = True
+            if job.session.moves_on(epoch):
+                await asyncio.sleep(_MOVING_S)
+                continue
+            if fenced:
+                job.session.disowned()
+            return False
+
+    async def _placed(self, job: Job, reservation: Reservation) -> bool:
         if job.stored and await self._attempt(job, reservation):
             return True
         claimed = await self._ledger.create(self._new(job), reservation)
@@ -28,20 +69,13 @@ class Filing:
         return await self._attempt(job, reservation)
 
     async def _attempt(self, job: Job, reservation: Reservation) -> bool:
-        return await self._ledger.attempt(job.session.id, reservation, _affinity(job))
+        session = job.session
+        return await self._ledger.attempt(session.id, reservation, _affinity(job), epoch=session.epoch)
 
-    async def waiting(self, job: Job) -> bool:
-        """File a job that has no node yet; False when somebody else has its utterance."""
-        if job.stored:
-            return True
+    async def _waiting(self, job: Job) -> bool:
         claimed = await self._ledger.create(self._new(job), None)
         job.stored = claimed.job_id == job.id
         return job.stored
-
-    async def withdraw(self, job: Job) -> None:
-        """End the record of a job that ended while it was being written."""
-        if job.stored:
-            await self._ledger.finish(job.session.id, job.id, attempt=job.attempt, outcome="failed")
 
     def _new(self, job: Job) -> NewJob:
         session = job.session
@@ -57,6 +91,7 @@ class Filing:
             affinity=_affinity(job),
             preferred_pool=session.preferred_pool,
             last_pair=str(job.pairs[0]),
+            last_seq=session.safe_with(job),
         )
 
 

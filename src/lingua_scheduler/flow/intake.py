@@ -14,13 +14,14 @@ of the room, each block with a final of its own. Quiet at that place is never an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from lingua_scheduler.aio import Alarms, Deadline
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.audio import DurationMeter, duration_ms, is_silent
 from lingua_scheduler.core.endpointing import QuietDetector, lacks_voice
-from lingua_scheduler.core.model import AudioFormat, Cut, Frame
+from lingua_scheduler.core.model import AudioFormat, Cut, Frame, TurnId
+from lingua_scheduler.core.receipts import Receipts
 from lingua_scheduler.core.reorder import Reorder
 from lingua_scheduler.core.segmenter import Segmenter
 from lingua_scheduler.core.sequence import SequenceWindow
@@ -34,6 +35,15 @@ _FURTHEST_JUMP = 1_000_000  # no client has so many utterances under way
 _CONFIRM_MS = 100.0  # quiet that makes an end of speech likely
 
 
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a session's speech had come when this owner got it."""
+
+    next_index: int = 0
+    last_seq: int | None = None
+    turn_id: TurnId | None = None  # speech of this turn goes on
+
+
 class Intake:
     """The single writer of a session's speech; hands out one brief per utterance."""
 
@@ -44,12 +54,14 @@ class Intake:
         start: Callable[[Brief], None],
         *,
         home: tuple[Clock, Alarms, Metrics],
+        progress: Progress,
     ) -> None:
         self._opening = opening
         self._options = options
         self._start = start
         self._clock, alarms, self._metrics = home
-        self._sequence = SequenceWindow()
+        self._sequence = SequenceWindow(progress.last_seq)
+        self.receipts = Receipts(progress.last_seq)
         self._pieces = SequenceWindow()
         self._ended_by_hand = False  # the client has ended an utterance and not spoken since
         self._whole: Reorder[Utterance] = Reorder(
@@ -57,12 +69,22 @@ class Intake:
         )
         self._silence = Deadline(alarms, self._silence_over)
         self._reorder_over = Deadline(alarms, self._stop_waiting_for_index)
-        self._tune(opening, first_index=0)
+        self._tune(opening, first_index=progress.next_index, turn_id=progress.turn_id)
 
     @property
     def last_seq(self) -> int | None:
         """The highest frame number taken."""
         return self._sequence.highest
+
+    @property
+    def speaking(self) -> bool:
+        """Speech waits for its end, or a whole utterance for the one before it."""
+        return self._segmenter.speaking or len(self._whole) > 0
+
+    @property
+    def next_index(self) -> int:
+        """The number of the next utterance."""
+        return self._segmenter.next_index
 
     # What the client says
 
@@ -74,6 +96,7 @@ class Intake:
         if not self._is_fresh(self._sequence, chunk.seq):
             return
         self._speak_as(self._opening)
+        self.receipts.take(chunk.seq, len(data))
         self._take(data, chunk.client_ms, final=chunk.is_final)
 
     def utterance(self, message: Utterance) -> None:
@@ -161,11 +184,15 @@ class Intake:
         self._launch(self._segmenter.tick(self._clock.now()))
 
     def _launch(self, cuts: list[Cut]) -> None:
-        for cut in cuts:
+        for at, cut in enumerate(cuts, start=1):
             self._meter = DurationMeter(self._terms.audio_format, self._terms.sample_rate)
             if self._detector is not None and not cut.reason.continues_turn:
                 self._detector.cut()
+            if at == len(cuts):  # which of several has which frame is not told
+                self.receipts.leave(self._segmenter.buffered_bytes, into_job=True)
             self._start(Brief.of_cut(cut, self._terms))
+        if not cuts:
+            self.receipts.leave(self._segmenter.buffered_bytes)
         if cuts and self._whole:
             self._launch_whole(self._whole.expect(self._segmenter.next_index))
         self._silence.move(self._segmenter.deadline)
@@ -180,10 +207,12 @@ class Intake:
         if before.playing:
             self._segmenter.playback_started(now)
 
-    def _tune(self, terms: Opening, *, first_index: int) -> None:
+    def _tune(self, terms: Opening, *, first_index: int, turn_id: TurnId | None = None) -> None:
         self._terms = terms
         fmt, rate = terms.audio_format, terms.sample_rate
-        self._segmenter = Segmenter(terms.segmentation, fmt=fmt, rate=rate, first_index=first_index)
+        self._segmenter = Segmenter(
+            terms.segmentation, fmt=fmt, rate=rate, first_index=first_index, turn_id=turn_id
+        )
         self._meter = DurationMeter(fmt, rate)
         self._detector = QuietDetector(fmt, rate) if terms.adaptive else None
         self._piecewise = False  # the open utterance came in pieces
@@ -222,6 +251,7 @@ class Intake:
             return
         self._speak_as(terms)
         self._segmenter.skip_to(message.utterance_index)
+        self.receipts.take(None, len(message.audio))
         self._take(message.audio, None, final=message.manual_cut)
         self._piecewise = self._segmenter.speaking
 

@@ -14,6 +14,8 @@ from lingua_scheduler.core.audio import duration_ms
 from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, JobId, NodeId, Pair, new_turn_id
 from lingua_scheduler.core.modules import Requirements
 from lingua_scheduler.core.placement import Reservation
+from lingua_scheduler.core.ports import Logged
+from lingua_scheduler.errors import CorruptValue
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.wire.common import Features, Pipeline
 from lingua_scheduler.wire.node import JobAssign, JobResult
@@ -21,8 +23,6 @@ from lingua_scheduler.wire.session import Utterance
 
 if TYPE_CHECKING:
     from lingua_scheduler.flow.session import Session
-
-_encode = msgspec.json.encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,28 @@ class Brief:
             partial_interval_ms=interval_ms or opening.partial_interval_ms,
         )
 
+    def with_audio(self, audio: bytes) -> Brief:
+        """The same about other audio."""
+        return replace(self, cut=replace(self.cut, audio=audio))
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """What a new owner needs to go on with a job, beside its audio."""
+
+    brief: Brief
+    created_wall_ms: int
+
+    @classmethod
+    def of(cls, data: bytes) -> Record:
+        """Read a record; CorruptValue when it is none of this version."""
+        try:
+            return _read(data)
+        except msgspec.DecodeError as error:
+            raise CorruptValue(f"a job cannot be read: {error}") from None
+
+
+_read = msgspec.json.Decoder(Record).decode
+
 
 class Stage(Enum):
     """Where the owner is with a job."""
@@ -123,6 +145,7 @@ class Job:
     alarm: Alarm | None = None
     stale_result: JobResult | None = None  # of an attempt that was given up; used when no other comes
     answered_by: NodeId | None = None
+    ending: Logged | None = None  # what its client was told before its end is written
     afterthought: Callable[[], None] | None = None  # what its node added while its end was being written
 
     @property
@@ -143,26 +166,14 @@ class Job:
 
     def record(self) -> bytes:
         """What a new owner would need to go on with this job."""
-        return _encode(
-            {
-                "session": self.session.id,
-                "index": self.index,
-                "src_lang": self.brief.src_lang,
-                "tgt_lang": self.brief.tgt_lang,
-                "trace_id": self.brief.trace_id,
-                "reason": self.brief.cut.reason.value,
-                "turn_id": self.brief.cut.turn_id,
-                "duration_ms": self.brief.cut.duration_ms,
-                "audio_format": self.brief.audio_format.value,
-                "sample_rate": self.brief.sample_rate,
-                "created_wall_ms": self.created_wall_ms,
-            }
+        return msgspec.json.encode(
+            Record(brief=self.brief.with_audio(b""), created_wall_ms=self.created_wall_ms)
         )
 
     def forget_work(self) -> None:
         """Let go of what only another attempt would need."""
         self.overtaken_on.clear()
-        self.brief = replace(self.brief, cut=replace(self.brief.cut, audio=b""))
+        self.brief = self.brief.with_audio(b"")
 
     def disarm(self) -> None:
         """Call the running deadline off."""

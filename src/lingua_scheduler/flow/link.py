@@ -15,8 +15,10 @@ from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.ports import Beat, Sink
 from lingua_scheduler.errors import InvalidMessage, LinguaError, NodeRefused, WireError
+from lingua_scheduler.flow.assignments import Assignments
+from lingua_scheduler.flow.holds import Hold, Holds
 from lingua_scheduler.flow.membership import LinkHome, Membership
-from lingua_scheduler.flow.registrar import Registrar
+from lingua_scheduler.flow.registrar import ANY_ORDER, Registrar
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.common import ErrorMessage
@@ -58,6 +60,15 @@ class NodeDoor:
         self._links.add(link)
         return link
 
+    def links(self) -> list[Link]:
+        """Every connection of a node that is open, registered or not."""
+        return [link for link in self._links if not link.gone]
+
+    def link(self, node_id: NodeId) -> Link | None:
+        """The connection of a node, if it is registered here."""
+        holder = self._home.routing.link(node_id)
+        return next((link for link in self._links if link is holder), None)
+
     async def stop(self) -> None:
         """Remove the nodes of this instance from Redis, now that their connections are closed."""
         await asyncio.gather(*(link.leave() for link in list(self._links)))
@@ -74,7 +85,10 @@ class Link:
         self._remote = remote
         self._on_left = on_left
         self._member: Membership | None = None
-        self._gone = False
+        self._work = Assignments()
+        self.holds = Holds(sink, home, self._living, self._work)
+        self.sent_away = False  # to another instance
+        self.gone = False  # the connection is lost
         self._changes: deque[_Change] = deque()
         self._writing: asyncio.Task[None] | None = None
         self._unregistered: Alarm | None = None
@@ -89,6 +103,11 @@ class Link:
     def epoch(self) -> int:
         """The number of this registration; 0 before it."""
         return self._member.node.epoch if self._member else 0
+
+    @property
+    def busy(self) -> bool:
+        """The node has not answered everything it was given."""
+        return len(self._work) > 0
 
     # What the socket brings
 
@@ -108,22 +127,15 @@ class Link:
             self._take(self._member, message)
 
     def _take(self, member: Membership, message: FromNode) -> None:
-        results = self._home.results
         match message:
-            case JobResult():
-                results.result(self.node_id, message)
+            case JobResult() | ModelNotAvailable():
+                self._work.answered(message, in_order=not member.node.said.offers(ANY_ORDER))
+                self._home.results.heard(self.node_id, message)
                 member.note_missing(message)
-            case ModelNotAvailable():
-                results.model_missing(self.node_id, message.job_id)
-                member.note_missing(message)
+            case JobAck() | JobStarted() | AsrPartial():
+                self._home.results.heard(self.node_id, message)
             case PairingCodeRequest():
                 self._home.pairing.request(self.node_id, self._sink)
-            case AsrPartial():
-                results.partial(self.node_id, message)
-            case JobAck():
-                results.acknowledged(self.node_id, message)
-            case JobStarted():
-                results.started(self.node_id, message)
             case NodeError():
                 _log.warning("node_error", node=self.node_id, code=message.code)
             case _:
@@ -132,24 +144,34 @@ class Link:
     def lost(self) -> None:
         """The connection is gone: its jobs move at once, the node itself is given a moment to return."""
         home, member = self._home, self._member
-        self._gone = True
+        self.gone = True
         self._registered()
+        self.holds.clear()
         if member is None or not member.end():
             self._on_left(self)
             return
         member.lose("connection_lost")
-        home.alarms.set(home.clock.now() + home.rules.nodes.disconnect_grace_s, self._grace_over)
+        if self.sent_away:
+            self._grace_over()
+        else:
+            home.alarms.set(home.clock.now() + home.rules.nodes.disconnect_grace_s, self._grace_over)
 
     # What routing asks
 
     def assign(self, message: JobAssign) -> bool:
         """Hand a job over, worded for the generation of this node; False when it will not arrive."""
+        if self.holds:
+            return False
         if not message.is_manual_cut and self._member and not self._member.node.said.offers(EXACT_FLAGS):
             message = msgspec.structs.replace(message, is_manual_cut=True)
-        return self._sink.post(message)
+        posted = self._sink.post(message)
+        if posted:
+            self._work.given(message, self._home.clock.now())
+        return posted
 
     def cancel(self, message: JobCancel) -> None:
         """Ask to stop an attempt."""
+        self._work.cancelled(message)
         self._sink.post(message)
 
     def replaced(self) -> None:
@@ -158,8 +180,24 @@ class Link:
 
     def restore(self) -> None:
         """Redis has lost the node although it is connected: write it anew."""
-        if self._member is not None and not self._member.silent and not self._gone:
+        if self._member is not None and not self._member.silent and not self.gone:
             self._write(None)
+
+    def drain(self, deadline_s: float) -> None:
+        """Take no new jobs; what runs has until the deadline."""
+        self.holds.drain(deadline_s)
+
+    def resume(self) -> None:
+        """Take back `drain`."""
+        self.holds.resume()
+
+    def send_away(self) -> None:
+        """Close the connection, so that the node goes to another instance; jobs it still has move on."""
+        self.sent_away = True
+        self._sink.close(CloseCode.SERVICE_RESTART, Hold.INSTANCE.value)
+
+    def _living(self) -> Membership | None:
+        return None if self.gone else self._member
 
     # What is written to Redis, one after the other
 
@@ -205,7 +243,7 @@ class Link:
         if before is not None:
             before.end()
         self._member = member = Membership(node, self, self._sink, home)
-        if self._gone:
+        if self.gone:
             await member.leave()
             return
         self._registered()
@@ -213,6 +251,7 @@ class Link:
         home.metrics.node_registration_total.inc("accepted")
         self._sink.post(NodeRegisterAck(node_id=node.node_id, message="registered", status=node.status.value))
         _log.info("node_registered", node=node.node_id, epoch=node.epoch, remote=self._remote)
+        self.holds.apply(member)
         if before is not None and not same:
             await before.leave()
 
@@ -228,7 +267,7 @@ class Link:
 
     def _status_changed(self) -> None:
         self._write(None)
-        if not self._gone and self._member is not None and self._member.silent:
+        if not self.gone and self._member is not None and self._member.silent:
             self._expect_registration(CloseCode.LEASE_LOST, "no heartbeat and no new node_register")
 
     def _expect_registration(self, code: CloseCode, otherwise: str) -> None:
@@ -245,9 +284,11 @@ class Link:
 
     async def leave(self) -> None:
         """Remove the node, unless it has registered anew."""
-        self._on_left(self)
-        if self._member is not None:
-            await self._member.leave()
+        try:
+            if self._member is not None:
+                await self._member.leave()
+        finally:
+            self._on_left(self)
 
 
 def _not_registered() -> NodeRefused:

@@ -120,12 +120,25 @@ class Membership:
         held = self._home.routing.disconnect(self._link)
         if held:
             self._home.metrics.nodes_connected.dec()
-        self._move_jobs()
+        self.move_jobs()
         return held
+
+    def move_jobs(self) -> None:
+        """Give the attempts that are out on the node to others."""
+        for epoch in self.node.epochs:
+            self._home.failover.node_lost(self.node_id, epoch)
 
     def lose(self, reason: str) -> None:
         """Mark the node as out of reach until it registers again."""
         self._become(self.node.lose(reason))
+
+    def drain(self, reason: str) -> None:
+        """Give the node no new jobs; what it has may finish."""
+        self._become(self.node.drain(reason))
+
+    def cancel_drain(self, reason: str) -> None:
+        """Let the node stand as it stood before it was drained."""
+        self._become(self.node.cancel_drain(reason))
 
     async def leave(self) -> None:
         """Remove the node, unless it has registered anew."""
@@ -140,16 +153,12 @@ class Membership:
         self._watch.move(self.node.deadline)
         self._become(change)
         if change is not None and change.after is NodeStatus.OFFLINE:
-            self._move_jobs()
+            self.move_jobs()
 
     def _unmark(self) -> None:
         self._mark_over.move(self.node.unavailability.deadline(self._home.clock.now()))
         if not self.silent:
             self._on_change()
-
-    def _move_jobs(self) -> None:
-        for epoch in self.node.epochs:
-            self._home.failover.node_lost(self.node_id, epoch)
 
     def _become(self, change: StatusChange | None) -> None:
         if change is not None:

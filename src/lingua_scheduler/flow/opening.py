@@ -9,7 +9,7 @@ import msgspec
 
 from lingua_scheduler.core.model import AudioFormat, Languages, NodeId, new_trace_id
 from lingua_scheduler.core.segmenter import SegmenterOptions
-from lingua_scheduler.errors import InvalidMessage, UnsupportedFeature
+from lingua_scheduler.errors import CorruptValue, InvalidMessage, UnsupportedFeature
 from lingua_scheduler.wire.common import Features, Pipeline
 from lingua_scheduler.wire.session import SessionInit
 
@@ -69,7 +69,23 @@ class Opening:
     binary_audio: bool
     wants_backpressure: bool
     adaptive: bool
+    resumes: bool = False  # the client comes back with its token, and understands what that needs
     paired_with: NodeId | None = None  # the node whose code the client brought
+
+    def text(self) -> str:
+        """Write it for a later owner of the session."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def of(cls, text: str) -> Opening:
+        """Read what `text` wrote; CorruptValue when it is none of this version."""
+        try:
+            return _read(text)
+        except msgspec.DecodeError as error:
+            raise CorruptValue(f"an opening cannot be read: {error}") from None
+
+
+_read = msgspec.json.Decoder(Opening).decode
 
 
 _OPUS_RATES = (8000, 12000, 16000, 24000, 48000)
@@ -97,6 +113,7 @@ def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions
         binary_audio=wish.supports_binary_frame is True,
         wants_backpressure=wish.supports_backpressure is True,
         adaptive=_adaptive(wish),
+        resumes=wish.supports_resume is True,
     )
 
 

@@ -95,6 +95,14 @@ class Registrar:
         """The node cannot be reached any more."""
         return self._health.lose(reason)
 
+    def drain(self, reason: str) -> StatusChange | None:
+        """Give it no new jobs."""
+        return None if self.status is NodeStatus.OFFLINE else self._health.drain(reason)
+
+    def cancel_drain(self, reason: str) -> StatusChange | None:
+        """Let it stand as it stood before."""
+        return self._health.cancel_drain(reason) if self.status is NodeStatus.DRAINING else None
+
     async def register(self, *, again: bool = False) -> None:
         """Write the node under its next epoch; `again` when this connection held the id before."""
         takeover = self._takeover or again

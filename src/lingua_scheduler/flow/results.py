@@ -1,13 +1,19 @@
-"""What nodes say about jobs: whose word counts, and what follows from it."""
+"""What nodes say about jobs: whose word counts, and what follows from it.
+
+A word about a job of another instance's session is passed on to that instance.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core.hints import NODE_FAILURE_CODES
 from lingua_scheduler.core.lifecycle import ResultKind
 from lingua_scheduler.core.model import NodeId
-from lingua_scheduler.core.ordering import MissingReason
+from lingua_scheduler.core.ordering import Missing, MissingReason, Silent
 from lingua_scheduler.core.ports import Ledgers
+from lingua_scheduler.crash import CrashPoint, crash_point
 from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.failover import Failover
@@ -15,7 +21,8 @@ from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.wire.node import AsrPartial, JobAck, JobResult, JobStarted
+from lingua_scheduler.wire.node import AsrPartial, JobAck, JobResult, JobStarted, ModelNotAvailable
+from lingua_scheduler.wire.peer import NodeWord
 from lingua_scheduler.wire.session import UiEventKind
 
 _log = get_logger(__name__)
@@ -25,18 +32,47 @@ class Results:
     """Takes what a node says about a job of this instance's sessions."""
 
     def __init__(
-        self, roster: Roster, endings: Endings, failover: Failover, *, ledgers: Ledgers, metrics: Metrics
+        self,
+        roster: Roster,
+        endings: Endings,
+        failover: Failover,
+        *,
+        ledgers: Ledgers,
+        elsewhere: Callable[[NodeId, NodeWord], None],
+        metrics: Metrics,
     ) -> None:
         self._roster = roster
         self._endings = endings
         self._failover = failover
         self._ledgers = ledgers
+        self._elsewhere = elsewhere
         self._metrics = metrics
         self._tasks = Tasks()
 
     async def stop(self) -> None:
         """Cancel what is still being written."""
         await self._tasks.stop()
+
+    def heard(self, node_id: NodeId, word: NodeWord) -> None:
+        """A node that is connected here says something about a job of any session."""
+        if self._roster.get(word.job_id) is None:
+            self._elsewhere(node_id, word)
+        else:
+            self.hear(node_id, word)
+
+    def hear(self, node_id: NodeId, word: NodeWord) -> None:
+        """A node says something about a job of a session that lives here, or did."""
+        match word:
+            case JobResult():
+                self.result(node_id, word)
+            case JobAck():
+                self.acknowledged(node_id, word)
+            case JobStarted():
+                self.started(node_id, word)
+            case AsrPartial():
+                self.partial(node_id, word)
+            case ModelNotAvailable():
+                self.model_missing(node_id, word.job_id)
 
     def acknowledged(self, node_id: NodeId, message: JobAck) -> None:
         """The node took the job."""
@@ -91,21 +127,19 @@ class Results:
         self._finish(job, message, kind)
 
     def _finish(self, job: Job, message: JobResult, kind: ResultKind) -> None:
+        crash_point(CrashPoint.AFTER_RESULT_RECEIVED)
         self._end(job, message, kind)
         if message.success or kind is ResultKind.EMPTY_ACK:
             self._endings.finish_merged(job)
 
     def _end(self, job: Job, message: JobResult, kind: ResultKind) -> None:
-        delivery = job.session.delivery
         if kind is ResultKind.EMPTY_ACK:
-            self._endings.finish(job, "completed_no_text", lambda: delivery.silent(job))
+            self._endings.finish(job, "completed_no_text", Silent())
         elif message.success:
             if kind is ResultKind.COMPLETE or message.text_translated or message.tts_audio:
-                self._endings.finish(job, "completed", lambda: delivery.result(job, message))
+                self._endings.finish(job, "completed", job.session.delivery.answer(job, message))
             else:
-                self._endings.finish(
-                    job, "completed_no_text", lambda: delivery.missing(job, MissingReason.SILENCE_DETECTED)
-                )
+                self._endings.finish(job, "completed_no_text", Missing(MissingReason.SILENCE_DETECTED))
         else:
             self._failed(job, message)
 
@@ -121,18 +155,17 @@ class Results:
             self._failover.retry(job, why=why, code=code)
             return
 
-        def tell() -> None:
-            delivery = job.session.delivery
-            if job.stale_result is not None:
-                delivery.result(job, job.stale_result)
-                return
-            delivery.failed(job, message)
-            delivery.event(
-                job, UiEventKind.ERROR, error_code=code if code in NODE_FAILURE_CODES else None, failed=True
-            )
-            delivery.missing(job, MissingReason.JOB_FAILED)
+        delivery = job.session.delivery
+        if job.stale_result is not None:
+            self._endings.finish(job, "failed", delivery.answer(job, job.stale_result))
+            return
 
-        self._endings.finish(job, "failed", tell)
+        def tell() -> None:
+            shown = code if code in NODE_FAILURE_CODES else None
+            delivery.event(job, UiEventKind.ERROR, error_code=shown, failed=True)
+
+        delivery.failed(job, message)
+        self._endings.finish(job, "failed", Missing(MissingReason.JOB_FAILED), tell)
 
     def _stale(self, job: Job, node_id: NodeId, message: JobResult, kind: ResultKind) -> None:
         """Keep the result of an attempt that was given up: better than nothing if no other comes."""
@@ -168,6 +201,6 @@ class Results:
         if reservation is None:
             return
         try:
-            await self._ledgers.jobs.step(job.session.id, reservation, state)
+            await self._ledgers.jobs.step(job.session.id, reservation, state, epoch=job.session.epoch)
         except StoreError as error:
             _log.info("step_not_written", job=job.id, state=state, reason=str(error))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.model import JobId, NodeId, SessionId
+from lingua_scheduler.core.model import InstanceId, JobId, NodeId, SessionId
 from lingua_scheduler.flow.job import Job
 
 
@@ -42,9 +42,17 @@ class Roster:
             if job.on_node(node_id) and job.reservation is not None and job.reservation.epoch == epoch
         ]
 
+    def on_instance(self, instance_id: InstanceId) -> list[Job]:
+        """Every job whose current attempt is out on a node of this instance."""
+        return [
+            job
+            for job in self._jobs.values()
+            if job.reservation is not None and job.reservation.owner == instance_id and not job.ended
+        ]
+
     def ended(self, job: Job) -> None:
         """Keep an ended job only as long as a late result may come."""
-        if job.id in self._jobs:
+        if self._jobs.get(job.id) is job:
             self._living -= 1
             self._ended.append((self._clock.now(), job.id))
         oldest = self._clock.now() - self._remember_s

@@ -1,4 +1,4 @@
-"""Hands messages to nodes and sessions by name: on this instance directly."""
+"""Hands messages to nodes by name: on this instance directly, else by a letter to the node's owner."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Protocol
 
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId
 from lingua_scheduler.core.placement import Reservation
+from lingua_scheduler.flow.company import Company
 from lingua_scheduler.wire.node import JobAssign, JobCancel
 
 
@@ -29,6 +30,12 @@ class NodeLink(Protocol):
     def cancel(self, message: JobCancel) -> None:
         """Ask to stop an attempt."""
 
+    def drain(self, deadline_s: float) -> None:
+        """Take no new jobs; what runs has until the deadline."""
+
+    def resume(self) -> None:
+        """Take back `drain`."""
+
     def replaced(self) -> None:
         """Learn that a newer connection has the node's id."""
 
@@ -36,17 +43,35 @@ class NodeLink(Protocol):
         """Write the node anew: Redis has lost it."""
 
 
-class Routing:
-    """Who is connected here."""
+class FarNodes(Protocol):
+    """The way to nodes of other instances."""
 
-    def __init__(self, instance_id: InstanceId) -> None:
-        self.instance_id = instance_id
+    async def assign(self, reservation: Reservation, message: JobAssign) -> bool:
+        """Hand a job over; False when it will not arrive."""
+        ...
+
+    def cancel(self, reservation: Reservation, *, job_id: JobId, trace_id: str, reason: str) -> None:
+        """Ask to stop an attempt."""
+
+
+class Routing:
+    """Who is connected here, and how to reach who is not."""
+
+    def __init__(self, company: Company, far: FarNodes) -> None:
+        self.instance_id = company.instance_id
+        self._company = company
+        self._far = far
         self._links: dict[NodeId, NodeLink] = {}
 
     @property
     def reachable(self) -> frozenset[InstanceId]:
         """Instances whose nodes can be handed a job."""
-        return frozenset({self.instance_id})
+        return self._company.reachable
+
+    async def assured(self) -> None:
+        """Return when this instance is sure that it may act; at once as a rule."""
+        if not self._company.sure:
+            await self._company.assured()
 
     def connect(self, link: NodeLink) -> NodeLink | None:
         """Make a link the way to its node; return the one it replaces."""
@@ -69,8 +94,10 @@ class Routing:
         """Every node connected here."""
         return list(self._links.values())
 
-    def assign(self, reservation: Reservation, message: JobAssign) -> bool:
+    async def assign(self, reservation: Reservation, message: JobAssign) -> bool:
         """Hand a job to the node that holds its slot; False when the node cannot be reached."""
+        if reservation.owner != self.instance_id:
+            return await self._far.assign(reservation, message)
         link = self._links.get(reservation.node_id)
         if link is None or link.epoch != reservation.epoch:
             return False
@@ -78,6 +105,9 @@ class Routing:
 
     def cancel(self, reservation: Reservation, *, job_id: JobId, trace_id: str, reason: str) -> None:
         """Ask a node to stop working on an attempt; best effort."""
+        if reservation.owner != self.instance_id:
+            self._far.cancel(reservation, job_id=job_id, trace_id=trace_id, reason=reason)
+            return
         link = self._links.get(reservation.node_id)
         if link is not None:
             link.cancel(

@@ -7,28 +7,28 @@ dispatch and endings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import msgspec
 
-from lingua_scheduler.aio import Alarms
-from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.affinity import Affinity, AffinityOptions, Wish
-from lingua_scheduler.core.model import JobId, PoolId, SessionId, new_job_id
+from lingua_scheduler.core.affinity import Affinity, Wish
+from lingua_scheduler.core.model import JobId, NodeId, PoolId, SessionId, new_job_id
 from lingua_scheduler.core.modules import Pipeline as Steps
 from lingua_scheduler.core.modules import Requirements, required
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.core.pressure import Level, Pressure
-from lingua_scheduler.core.segmenter import SegmenterOptions
-from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.core.result_log import ResultLog
+from lingua_scheduler.core.resume import Try
 from lingua_scheduler.errors import RateExceeded
-from lingua_scheduler.flow.delivery import Delivery, DeliveryOptions
-from lingua_scheduler.flow.intake import Intake
+from lingua_scheduler.flow.delivery import Delivery
+from lingua_scheduler.flow.intake import Intake, Progress
 from lingua_scheduler.flow.job import Brief, Job
-from lingua_scheduler.flow.opening import Opening, SessionOptions
-from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.flow.nowhere import Nowhere
+from lingua_scheduler.flow.opening import Opening
+from lingua_scheduler.flow.surroundings import Surroundings
+from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import (
+    AudioAck,
     AudioChunk,
     Backpressure,
     BackpressureAction,
@@ -37,55 +37,44 @@ from lingua_scheduler.wire.session import (
 )
 
 _TOO_MUCH = "too many utterances wait for an answer"
+_QUIET_RECEIPT_S = 1.0  # shortest time between two receipts for frames in which nobody spoke
 _ACTIONS = {Level.CROWDED: BackpressureAction.SLOW_DOWN, Level.FULL: BackpressureAction.PAUSE}
-
-
-@dataclass(frozen=True, slots=True)
-class SessionRules:
-    """The options that every session of an instance follows."""
-
-    session: SessionOptions
-    segmentation: SegmenterOptions
-    delivery: DeliveryOptions
-    affinity: AffinityOptions
-    timeouts: TimeoutOptions
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What a session uses of the instance it lives in."""
-
-    clock: Clock
-    alarms: Alarms
-    metrics: Metrics
-    rules: SessionRules
-    launch: Callable[[Job], None]  # hand a new job over
-    changed: Callable[[Session], None]  # a job of the session ended
 
 
 class Session:
     """One client's conversation."""
 
-    def __init__(self, session_id: SessionId, opening: Opening, sink: Sink, around: Surroundings) -> None:
+    def __init__(
+        self,
+        session_id: SessionId,
+        opening: Opening,
+        around: Surroundings,
+        *,
+        progress: Progress | None = None,
+        log: ResultLog | None = None,
+    ) -> None:
         self.id = session_id
         self.opening = opening
         self.languages = opening.languages
-        self.sink = sink
-        self.epoch = 0
+        self.epoch = 1
+        self.moving = False  # Redis is asked to raise the epoch
+        self.again: tuple[int, Try] | None = None  # an older epoch that counts for the same try: see Resume
         self.closing = False
+        self.ended = False
         self.preferred_pool: PoolId | None = None
         self.jobs: dict[JobId, Job] = {}
         rules = around.rules
         self._around = around
         self._clock, self._metrics = around.clock, around.metrics
         self.affinity = Affinity(rules.affinity)
-        self.delivery = Delivery(
-            session_id, sink, rules.delivery, home=(around.clock, around.alarms, around.metrics)
-        )
+        if log is None and rules.resume.window_s:
+            log = ResultLog(rules.resume)
+        home = (around.clock, around.alarms, around.metrics)
+        self.delivery = Delivery(session_id, rules.delivery, home=home, log=log)
         self.delivery.hint_lang = opening.hint_lang
-        self._intake = Intake(
-            opening, rules.session, self._start, home=(around.clock, around.alarms, around.metrics)
-        )
+        self._intake = Intake(opening, rules.session, self._start, home=home, progress=progress or Progress())
+        self._receipt: int | None = None  # the last one given
+        self._receipt_at = float("-inf")
         self._pressure = Pressure(
             rules.session.max_open_utterances, repeat_s=rules.session.backpressure_resume_ms / 1000
         )
@@ -97,6 +86,7 @@ class Session:
         if self._has_room() or chunk.is_final:
             self._report_dropped(self._pressure.burst_over())
             self._intake.audio(chunk)
+            self._give_receipt(pace_s=_QUIET_RECEIPT_S)
         else:
             self._drop()
 
@@ -110,10 +100,18 @@ class Session:
         else:
             self._drop()
 
+    def acknowledge(self, index: int) -> None:
+        """The client has the ends of all utterances up to this one."""
+        self.delivery.acknowledge(min(index, self.next_index - 1))
+
     def playback(self, group_id: str, *, ended: bool) -> None:
         """The client plays a translation, or has played it."""
         self._intake.playback(ended=ended)
         self.delivery.playback(group_id, self._clock.now(), ended=ended)
+
+    def cut_speech(self) -> None:
+        """End the utterance that is being spoken; what follows begins another."""
+        self._intake.finish()
 
     def finish_speech(self) -> None:
         """Cut what is buffered: the session ends."""
@@ -122,7 +120,7 @@ class Session:
 
     def end(self) -> list[Job]:
         """Forget everything and return the jobs that were still open."""
-        self.closing = True
+        self.closing = self.ended = True
         self._intake.end()
         self.affinity.clear()
         self.delivery.close()
@@ -136,9 +134,90 @@ class Session:
         return self.delivery.idle
 
     @property
+    def settled(self) -> bool:
+        """Everything that was said has its answer, and nothing is being said."""
+        return self.idle and not self.jobs and not self._intake.speaking
+
+    @property
     def last_seq(self) -> int | None:
         """The highest frame number taken."""
         return self._intake.last_seq
+
+    @property
+    def next_index(self) -> int:
+        """The number of the next utterance."""
+        return self._intake.next_index
+
+    # The connection
+
+    @property
+    def sink(self) -> Sink:
+        """Where the client is; nowhere while it is away."""
+        return self.delivery.sink
+
+    @property
+    def attached(self) -> bool:
+        """The client is there."""
+        return not isinstance(self.sink, Nowhere)
+
+    def attach(self, sink: Sink) -> Sink:
+        """Speak to this connection from now on; return the one before."""
+        before, self.delivery.sink = self.sink, sink
+        self._receipt = None
+        return before
+
+    def detach(self) -> None:
+        """The client is away: what it said last ends by its silence, and results wait for its return."""
+        self.delivery.sink = Nowhere()
+        self._intake.playback(ended=True)
+
+    def catch_up(self) -> None:
+        """Tell a client that has returned what it has missed."""
+        self.delivery.replay()
+        self._give_receipt()
+
+    # The owner
+
+    def accepts(self, epoch: int, attempt: Try) -> bool:
+        """A token of this epoch may be used for this session."""
+        repeated = self.again is not None and self.again[0] == epoch and attempt.follows(self.again[1])
+        return not self.closing and (epoch == self.epoch or repeated)
+
+    def moves_on(self, epoch: int) -> bool:
+        """What was refused under this epoch may be written under the next one, which is ours too."""
+        return not self.ended and (self.moving or self.epoch != epoch)
+
+    def disowned(self) -> None:
+        """Another instance owns this session: everything of it is forgotten here."""
+        self._around.disowned(self)
+
+    def pass_on(self, node_id: NodeId, result: JobResult) -> None:
+        """Send a result to the instance that owns this session now."""
+        self._around.elsewhere(node_id, result)
+
+    # What is safe in Redis
+
+    @property
+    def safe_through(self) -> int | None:
+        """Every frame up to this number is in a job that is written."""
+        return self._intake.receipts.through
+
+    def safe_with(self, job: Job) -> int | None:
+        """What will be safe once this job is written."""
+        return self._intake.receipts.with_job(job.id)
+
+    def stored(self, job: Job) -> None:
+        """A job is written, or has ended without that: the client need not keep its audio."""
+        if self._intake.receipts.settle(job.id) and not self.ended:
+            self._give_receipt()
+
+    def _give_receipt(self, *, pace_s: float = 0.0) -> None:
+        through, now = self.safe_through, self._clock.now()
+        if not self.opening.resumes or through is None or through == self._receipt:
+            return
+        if now >= self._receipt_at + pace_s:
+            self._receipt, self._receipt_at = through, now
+            self.sink.post(AudioAck(session_id=self.id, seq=through), droppable=True)
 
     def changed(self) -> None:
         """A job of this session ended."""
@@ -169,20 +248,26 @@ class Session:
 
     # Inside
 
-    def _start(self, brief: Brief) -> None:
-        now = self._clock.now()
+    def job(self, job_id: JobId, brief: Brief, *, created_wall_ms: int) -> Job:
+        """Make a job of this session from its brief."""
+        now, wall_ms = self._clock.now(), self._clock.wall_ms()
         job = Job(
-            id=new_job_id(),
+            id=job_id,
             session=self,
             brief=brief,
             pairs=replace(self.languages, src=brief.src_lang).pairs(brief.tgt_lang),
             needs=_needs(brief),
-            created_at=now,
-            created_wall_ms=self._clock.wall_ms(),
+            created_at=now - max(0, wall_ms - created_wall_ms) / 1000,
+            created_wall_ms=created_wall_ms,
             pending_until=now + self._around.rules.timeouts.pending_s,
         )
-        self.delivery.expect(job, now)
         self.jobs[job.id] = job
+        return job
+
+    def _start(self, brief: Brief) -> None:
+        job = self.job(new_job_id(), brief, created_wall_ms=self._clock.wall_ms())
+        self.delivery.expect(job, self._clock.now())
+        self._intake.receipts.cut(job.id)
         self._metrics.web_task_finalized_total.inc(brief.cut.reason.value)
         self._around.launch(job)
 

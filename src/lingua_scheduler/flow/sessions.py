@@ -1,30 +1,36 @@
-"""The sessions an instance owns: opened, kept alive, drained, ended; nothing of an ended one stays."""
+"""The sessions an instance owns: opened, kept alive, drained, ended; nothing of an ended one stays.
+
+A session outlives its connection for a while. It may move to another instance meanwhile; then it is forgotten
+here, and nothing more is written about it.
+"""
 
 from __future__ import annotations
 
-import asyncio
+import secrets
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from lingua_scheduler.aio import Alarm, Tasks
+from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import InstanceId, SessionId, new_session_id
-from lingua_scheduler.core.ports import Ledgers, Sink
-from lingua_scheduler.errors import DependencyDown, StoreError
+from lingua_scheduler.core.ports import Ledgers, Sink, Tenure
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.opening import Opening
+from lingua_scheduler.flow.records import SessionRecords
 from lingua_scheduler.flow.roster import Roster
-from lingua_scheduler.flow.session import Session, Surroundings
+from lingua_scheduler.flow.session import Session
+from lingua_scheduler.flow.surroundings import Surroundings
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.common import ErrorMessage
 
 _log = get_logger(__name__)
-_RENEWALS_PER_LEASE = 3
 _SWEEP_S = 5.0
-_RETRY_S = 0.2
 _STOP_S = 5.0  # time to erase sessions from Redis; what is left expires by itself
+_MOVING_S = 1.0  # more time for a client that is back while its window ends
+_REMEMBERED = 1000  # sessions that ended here
+_SECRET_BYTES = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +47,16 @@ class Sessions:
     def __init__(
         self, around: Surroundings, *, ledgers: Ledgers, endings: Endings, roster: Roster, owner: InstanceId
     ) -> None:
+        self.secret = secrets.token_bytes(_SECRET_BYTES)  # seals tokens; all instances must have the same
         self._around = around
-        self._ledgers = ledgers
+        self.records = SessionRecords(ledgers.sessions, endings, owner=owner, disown=self.disown)
         self._endings = endings
         self._roster = roster
-        self._owner = owner
-        self._tasks = Tasks()
         self._sessions: OrderedDict[SessionId, Session] = OrderedDict()
         self._active_at: dict[SessionId, float] = {}
+        self._away: dict[SessionId, Alarm] = {}  # detached ones, until their window ends
         self._closing: dict[SessionId, _Closing] = {}
-        self._writing: dict[SessionId, asyncio.Task[None]] = {}
+        self._ended: OrderedDict[SessionId, None] = OrderedDict()  # newest last
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -59,21 +65,54 @@ class Sessions:
         """Find a session that lives here."""
         return self._sessions.get(session_id)
 
+    def attached(self) -> list[Session]:
+        """Sessions whose clients are connected."""
+        return [session for session in self._sessions.values() if session.attached]
+
+    def holds(self, session_id: SessionId) -> bool:
+        """Tell whether a session lives here, or ended here a short while ago."""
+        return session_id in self._sessions or session_id in self._ended
+
+    # Beginning, going away and coming back
+
     def open(self, opening: Opening, sink: Sink) -> Session:
         """Make a session; its record in Redis is written behind."""
-        session = Session(new_session_id(), opening, sink, self._around)
-        session.epoch = 1
-        self._sessions[session.id] = session
-        self.touch(session)
-        self._around.metrics.sessions_open.inc()
-        self._write(session)
+        session = Session(new_session_id(), opening, self._around)
+        session.attach(sink)
+        self._enter(session)
+        self.records.write_behind(session)
         _log.info("session_opened", session=session.id, trace=opening.trace_id)
         return session
 
+    def admit(self, session: Session) -> None:
+        """Take in a session that another instance had; its client is about to attach."""
+        self._enter(session)
+        self._wait_for_client(session)
+
     def touch(self, session: Session) -> None:
-        """The client said something."""
-        self._active_at[session.id] = self._around.clock.now()
-        self._sessions.move_to_end(session.id)
+        """The client said something: it has its latest token."""
+        session.again = None
+        self._stir(session)
+
+    def attach(self, session: Session, sink: Sink) -> None:
+        """Let a session speak to a new connection; the one before, if it is still there, is closed."""
+        if (window := self._away.pop(session.id, None)) is not None:
+            window.cancel()
+        before = session.attach(sink)
+        if before is not sink:
+            before.close(CloseCode.REPLACED, "a newer connection has taken this session over")
+        self._stir(session)
+
+    def detach(self, session: Session, sink: Sink) -> None:
+        """A session's connection is lost: it waits for its client, unless it was about to end."""
+        if session.sink is not sink or self._sessions.get(session.id) is not session:
+            return
+        if session.closing or not self._around.rules.resume.window_s:
+            self.drop(session)
+            return
+        session.detach()
+        self._wait_for_client(session)
+        _log.info("session_detached", session=session.id)
 
     def close(self, session: Session, last_word: Callable[[], object]) -> None:
         """Translate what was said, deliver what comes in time, then end and say the last word."""
@@ -88,9 +127,6 @@ class Sessions:
 
     def drop(self, session: Session) -> None:
         """End a session whose client is gone, at once and without a word."""
-        closing = self._closing.pop(session.id, None)
-        if closing is not None:
-            closing.deadline.cancel()
         self._end(session)
 
     def changed(self, session: Session) -> None:
@@ -98,68 +134,95 @@ class Sessions:
         if session.id in self._closing and session.idle and not session.jobs:
             self._drained(session)
 
+    # Another owner
+
+    def fenced(self, session_id: SessionId, epoch: int) -> None:
+        """Another instance owns the session from this epoch on."""
+        session = self._sessions.get(session_id)
+        if session is not None and session.epoch < epoch:
+            self.disown(session)
+
+    def disown(self, session: Session) -> None:
+        """Forget a session that lives elsewhere; its client, if it is still connected, has left it."""
+        if self.let_go(session):
+            session.sink.close(CloseCode.REPLACED, "another instance has taken this session over")
+
+    def let_go(self, session: Session) -> bool:
+        """Forget a session and leave all of it in Redis for its next owner; False when it is not here."""
+        if not self._leave(session):
+            return False
+        for job in session.end():
+            self._endings.forget(job)
+        self._roster.forget_session(session.id)
+        _log.info("session_let_go", session=session.id)
+        return True
+
+    # Inside
+
+    def _enter(self, session: Session) -> None:
+        self._sessions[session.id] = session
+        self._stir(session)
+        self._around.metrics.sessions_open.inc()
+
+    def _leave(self, session: Session) -> bool:
+        if self._sessions.get(session.id) is not session:  # it may have come back to us as another one
+            return False
+        del self._sessions[session.id], self._active_at[session.id]
+        for alarm in (self._away.pop(session.id, None), self._deadline(session.id)):
+            if alarm is not None:
+                alarm.cancel()
+        self._around.metrics.sessions_open.dec()
+        return True
+
+    def _deadline(self, session_id: SessionId) -> Alarm | None:
+        closing = self._closing.pop(session_id, None)
+        return closing.deadline if closing else None
+
+    def _stir(self, session: Session) -> None:
+        self._active_at[session.id] = self._around.clock.now()
+        self._sessions.move_to_end(session.id)
+
+    def _wait_for_client(self, session: Session, *, longer_s: float | None = None) -> None:
+        around = self._around
+        wait_s = around.rules.resume.window_s if longer_s is None else longer_s
+        self._away[session.id] = around.alarms.set(
+            around.clock.now() + wait_s, lambda: self._window_over(session)
+        )
+
+    def _window_over(self, session: Session) -> None:
+        del self._away[session.id]
+        if session.moving:
+            self._wait_for_client(session, longer_s=_MOVING_S)
+        else:
+            self._end(session)
+
     def _drained(self, session: Session) -> None:
-        closing = self._closing.pop(session.id)
-        closing.deadline.cancel()
+        last_word = self._closing[session.id].last_word
         self._end(session)
-        closing.last_word()
+        last_word()
 
     def _end(self, session: Session) -> None:
-        if self._sessions.pop(session.id, None) is None:
+        if not self._leave(session):
             return
-        del self._active_at[session.id]
         for job in session.end():
             self._endings.abandon(job)
         self._roster.forget_session(session.id)
-        self._around.metrics.sessions_open.dec()
-        self._tasks.start(self._erase(session), name=f"erase {session.id}")
+        self._ended[session.id] = None
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+        self.records.erase(session)
         _log.info("session_ended", session=session.id)
 
-    def _write(self, session: Session) -> None:
-        """Write the record in the background; its end waits for that."""
-        writing = self._tasks.start(self._write_record(session), name=f"write {session.id}")
-        self._writing[session.id] = writing
-        writing.add_done_callback(lambda task: self._written(session.id, task))
-
-    def _written(self, session_id: SessionId, task: asyncio.Task[None]) -> None:
-        if self._writing.get(session_id) is task:
-            del self._writing[session_id]
-
-    async def _write_record(self, session: Session) -> None:
-        languages = session.languages
-        fields = {"trace_id": session.opening.trace_id, "src_lang": languages.src, "tgt_lang": languages.tgt}
-        if session.opening.paired_with is not None:
-            fields["paired_node_id"] = session.opening.paired_with
-        try:
-            session.epoch = await self._ledgers.sessions.open(session.id, self._owner, fields)
-        except StoreError as error:
-            _log.info("session_not_written", session=session.id, reason=str(error))
-
-    async def _erase(self, session: Session) -> None:
-        if (writing := self._writing.get(session.id)) is not None:
-            await asyncio.wait((writing,))
-        await self._endings.settle_session(session.id)
-        while True:
-            try:
-                await self._ledgers.sessions.close(session.id, epoch=session.epoch)
-            except DependencyDown:
-                await asyncio.sleep(_RETRY_S)
-            else:
-                return
-
-    async def keep_alive(self, lease_s: float) -> None:
-        """Renew the records of all sessions for ever."""
-        while True:
-            await asyncio.sleep(lease_s / _RENEWALS_PER_LEASE)
-            try:
-                lost = await self._ledgers.sessions.renew(list(self._sessions), self._owner)
-            except StoreError as error:
-                _log.warning("sessions_not_renewed", reason=str(error))
+    async def renew(self) -> None:
+        """Extend the lives of all records; write anew what Redis has lost, forget what others have."""
+        steady = [session for session in self._sessions.values() if not session.moving]
+        for session, epoch, tenure in await self.records.renew(steady):
+            if session.ended or session.moving or session.epoch != epoch:
                 continue
-            for session_id in lost:
-                session = self._sessions.get(session_id)
-                if session is not None and session_id not in self._writing:
-                    self._write(session)
+            if tenure is Tenure.TAKEN:
+                self.disown(session)
+            else:
+                self.records.write_behind(session)
 
     def watch_idle(self) -> None:
         """Close sessions that nobody spoke to for too long, now and every few seconds from now on."""
@@ -168,14 +231,18 @@ class Sessions:
         for session_id, session in list(self._sessions.items()):
             if self._active_at[session_id] > oldest:
                 break
-            self.close(session, partial(_dismiss, session))
+            if session.attached:
+                self.close(session, partial(_dismiss, session))
         around.alarms.set(around.clock.now() + _SWEEP_S, self.watch_idle)
 
     async def stop(self) -> None:
-        """End every session and, while Redis answers, leave nothing of them there."""
+        """Let go of sessions that can go on elsewhere; end the others and leave nothing of them in Redis."""
         for session in list(self._sessions.values()):
-            self.drop(session)
-        await self._tasks.settle(_STOP_S)
+            if session.opening.resumes and not session.closing and self._around.rules.resume.window_s:
+                self.let_go(session)
+            else:
+                self.drop(session)
+        await self.records.settle(_STOP_S)
 
 
 def _dismiss(session: Session) -> None:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -14,10 +13,6 @@ import msgspec
 from lingua_scheduler.core.model import NodeId, Pair, PoolId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts, Refusal
 from lingua_scheduler.core.ports import NodeLedger
-from lingua_scheduler.errors import StoreError
-from lingua_scheduler.log import get_logger
-
-_log = get_logger(__name__)
 
 _FITTING_KEPT = 1024  # needs whose shelves are remembered; clients may think of any pair
 
@@ -192,31 +187,7 @@ class Snapshot:
             changed.extend(changes.nodes)
         return changed
 
-
-async def keep_fresh(
-    snapshot: Snapshot,
-    ledger: NodeLedger,
-    options: PlacementOptions,
-    on_change: Callable[[list[NodeFacts]], None],
-) -> None:
-    """Refresh for ever; a Redis that is away is tried again at the next turn."""
-    while True:
-        try:
-            changed = await snapshot.refresh(ledger)
-        except StoreError as error:
-            _log.debug("snapshot_stale", reason=str(error))
-        else:
-            if changed:
-                on_change(changed)
-        await asyncio.sleep(options.refresh_ms / 1000)
-
-
-async def keep_swept(snapshot: Snapshot, ledger: NodeLedger, options: PlacementOptions) -> None:
-    """Remove for ever what nobody owns any more: ended leases and reservations."""
-    while True:
-        await asyncio.sleep(options.sweep_ms / 1000)
-        try:
-            for pool in snapshot.pools:
-                await ledger.sweep(pool)
-        except StoreError as error:
-            _log.debug("sweep_failed", reason=str(error))
+    async def sweep(self, ledger: NodeLedger) -> None:
+        """Remove from Redis what nobody owns any more: ended leases and reservations."""
+        for pool in self._nodes:
+            await ledger.sweep(pool)

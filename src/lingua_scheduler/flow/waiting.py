@@ -107,7 +107,8 @@ class WaitingRoom:
         try:
             yield seat
         finally:
-            del self._seats[job]
+            if self._seats.get(job) is seat:  # not the one of a later attempt
+                del self._seats[job]
             reservation = job.reservation
             seat.rise(reservation.node_id if reservation is not None else None)
 

@@ -56,6 +56,7 @@ __all__ = [
     "ClientHeartbeat",
     "ErrorMessage",
     "FromClient",
+    "GoingAway",
     "MissingResult",
     "ResultAck",
     "RoomCreate",
@@ -88,7 +89,10 @@ __all__ = [
 class SessionInit(Message, tag="session_init", frozen=True, kw_only=True):
     """Open a session, or take up an interrupted one by its `resume_token`.
 
-    A `trace_id` that is no `Id` reads as absent, so that the session gets a fresh one.
+    With a token, `received_through` says what `result_ack` says otherwise: the ends of all utterances up to
+    this index have arrived. `resume_try` is made up for each interruption and repeated until an answer comes,
+    `resume_attempt` counts up meanwhile: a token works once, or again in a later attempt of the same try. A
+    `trace_id` that is no `Id` reads as absent.
     """
 
     client_version: Name
@@ -115,7 +119,11 @@ class SessionInit(Message, tag="session_init", frozen=True, kw_only=True):
     endpointing: Name | None = None
     supports_binary_frame: bool | None = None
     supports_backpressure: bool | None = None
+    supports_resume: bool | None = None
     resume_token: ShortText | None = None
+    resume_try: Id | None = None
+    resume_attempt: Count | None = None
+    received_through: Count | None = None
 
     def __post_init__(self) -> None:
         forget_bad_trace(self, self.trace_id)
@@ -142,6 +150,12 @@ class SessionInitAck(Message, tag="session_init_ack", frozen=True, kw_only=True)
     next_utterance_index: Count | None = None
     warning: Code | None = None
     hint: ShortText | None = None
+    retry_after_ms: Count | None = None
+
+
+class GoingAway(Message, tag="going_away", frozen=True, kw_only=True):
+    """The instance will stop: after this time connect again, to any other, with the `resume_token`."""
+
     retry_after_ms: Count | None = None
 
 
@@ -208,6 +222,7 @@ FromClient = (
 ToClient = (
     SessionInitAck
     | AudioAck
+    | GoingAway
     | ServerHeartbeat
     | SessionCloseAck
     | TranslationResult

@@ -45,7 +45,7 @@ class AudioChunk(Message, tag="audio_chunk", frozen=True, kw_only=True):
 
 
 class AudioAck(Message, tag="audio_ack", frozen=True, kw_only=True):
-    """The server has every audio frame up to this number."""
+    """Every audio frame up to this number is safe: the client need not keep it for a resume any more."""
 
     session_id: Id
     seq: Count

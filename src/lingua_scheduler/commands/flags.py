@@ -1,0 +1,106 @@
+"""The flags of the commands; what they mean is written here, what they do in each command."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+DEFAULT_URL = "ws://127.0.0.1:5010"
+"""Where clients and nodes look for a scheduler."""
+ADMIN_URL = "http://127.0.0.1:5010"
+"""Where operators look for one."""
+
+
+def add_server_flags(parser: argparse.ArgumentParser) -> None:
+    """Where an instance listens and which Redis it uses."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--host", metavar="H", help="address to listen on")
+    parser.add_argument("--port", type=int, metavar="P", help="port to listen on; 0 takes a free one")
+    parser.add_argument(
+        "--redis-url", metavar="URL", help="Redis to use; without it, an embedded one is started"
+    )
+    parser.add_argument("--instance-id", metavar="ID", help="name of this instance, unique among all")
+
+
+def add_speak_flags(parser: argparse.ArgumentParser) -> None:
+    """What to stream, and how."""
+    parser.add_argument(
+        "file", metavar="FILE.wav", help="speech to translate; - reads it from standard input"
+    )
+    parser.add_argument("--from", dest="src", required=True, metavar="LANG", help="language spoken, or auto")
+    parser.add_argument("--to", dest="tgt", required=True, metavar="LANG", help="language wanted")
+    parser.add_argument("--url", default=DEFAULT_URL, metavar="WS", help=f"scheduler (default {DEFAULT_URL})")
+    parser.add_argument("--out", type=Path, metavar="FILE.wav", help="write the translated voice here")
+    parser.add_argument(
+        "--format", choices=("opus", "pcm16"), default="opus", help="how audio is sent (default opus)"
+    )
+    parser.add_argument("--timings", action="store_true", help="show where the time of each result went")
+    parser.add_argument("--fast", action="store_true", help="do not wait for real time between frames")
+
+
+def add_own_node_flags(parser: argparse.ArgumentParser) -> None:
+    """Which node runs beside the instance."""
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--demo", action="store_true", help="run a node that answers by fixed rules instead")
+    choice.add_argument("--no-node", action="store_true", help="run no node; wait for yours")
+
+
+def add_node_flags(parser: argparse.ArgumentParser) -> None:
+    """Which node to run."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the node (TOML)")
+    parser.add_argument("--demo", action="store_true", help="answer by fixed rules, without engines")
+    parser.add_argument("--url", metavar="WS", help=f"scheduler (default: as configured, else {DEFAULT_URL})")
+    parser.add_argument(
+        "--node-id", metavar="ID", help="id to register with; without it, the scheduler gives one"
+    )
+    parser.add_argument("--capacity", type=int, metavar="N", help="jobs at a time")
+    parser.add_argument(
+        "--languages", default="en,pt,zh", metavar="A,B", help="with --demo: languages (default en,pt,zh)"
+    )
+
+
+def add_dlq_flags(parser: argparse.ArgumentParser) -> None:
+    """Which dead letters, and what to do with them."""
+    parser.add_argument("what", choices=("list", "show", "replay", "drop"))
+    parser.add_argument("letter", nargs="?", metavar="ID", help="letter, as the list names it")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--redis-url", metavar="URL", help="Redis that the instances share")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--all", action="store_true", help="drop: every letter")
+    parser.add_argument("--body", action="store_true", help="show: the whole body, which may hold speech")
+    parser.add_argument("--into", metavar="ID", help="replay: instance whose inbox gets the letter")
+    parser.add_argument("--before", metavar="ID", help="list: go on after this letter")
+    parser.add_argument("--limit", type=int, default=50, metavar="N", help="list: most letters (default 50)")
+
+
+def add_chaos_flags(parser: argparse.ArgumentParser) -> None:
+    """Which faults, and for how long."""
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--seed", type=int, metavar="N", help="run one plan, the one of this seed")
+    which.add_argument("--seeds", type=int, default=10, metavar="N", help="run seeds 1 to N (default 10)")
+    parser.add_argument(
+        "--duration", type=float, default=20.0, metavar="S", help="time in which faults begin (default 20)"
+    )
+    parser.add_argument("--instances", type=int, default=3, metavar="N", help="instances (default 3)")
+    parser.add_argument("--cluster", action="store_true", help="on a Redis Cluster of three and three")
+    parser.add_argument("--rolling", action="store_true", help="restart everything in turn; lose nothing")
+    parser.add_argument("--crash", default="", metavar="A,B", help="let an instance die at these points")
+    parser.add_argument("--faults", default="", metavar="A,B", help="only these, by name or number")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="leave histories and logs here")
+    parser.add_argument("--plan", action="store_true", help="only print what would be done")
+
+
+def add_drain_flags(parser: argparse.ArgumentParser) -> None:
+    """What to take out of service, and how."""
+    parser.add_argument("--url", default=ADMIN_URL, metavar="HTTP", help=f"instance (default {ADMIN_URL})")
+    parser.add_argument("--node", metavar="ID", help="drain this node instead of the instance")
+    parser.add_argument(
+        "--deadline",
+        type=float,
+        metavar="S",
+        help="seconds until what is left is cut off (default: as configured)",
+    )
+    parser.add_argument("--cancel", action="store_true", help="take the drain back")
+    parser.add_argument("--wait", action="store_true", help="return when it is drained")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the admin token")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a sentence")

@@ -1,0 +1,96 @@
+"""An instance as a process: it serves until it is told to stop, then drains; its exit code says how it went.
+
+The first SIGTERM or SIGINT drains, the second one stops at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+
+from lingua_scheduler.app import Instance, running
+from lingua_scheduler.config import Config
+from lingua_scheduler.log import configure
+
+DRAINED = 0
+"""Exit code: everything finished, or moved to another instance."""
+CUT_OFF = 3
+"""Exit code: the deadline of the drain came before everything had finished."""
+STOPPED = 4
+"""Exit code: a second signal came before the drain was over."""
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class StopOrders:
+    """Orders to stop: the first is to drain, the second is to stop at once."""
+
+    def __init__(self) -> None:
+        self.first = asyncio.Event()
+        self.second = asyncio.Event()
+
+    def listen(self) -> None:
+        """Take SIGTERM and SIGINT as orders from now on."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.add_signal_handler(number, self.give)
+
+    def ignore(self) -> None:
+        """Let signals change nothing any more: the work is done, and the exit code is known."""
+        loop = asyncio.get_running_loop()
+        for number in _SIGNALS:
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
+
+    def give(self) -> None:
+        """Give the next order."""
+        (self.second if self.first.is_set() else self.first).set()
+
+    def forget(self) -> None:
+        """Begin anew: the drain was taken back."""
+        self.first.clear()
+        self.second.clear()
+
+
+async def serve_until_told(
+    config: Config, orders: StopOrders, on_ready: Callable[[str], None] = lambda _url: None
+) -> int:
+    """Run an instance until it is told to stop; return the exit code."""
+    configure(config.log)
+    async with running(config) as instance:
+        orders.listen()
+        on_ready(instance.url)
+        code = await drained(instance, orders)
+    orders.ignore()
+    return code
+
+
+async def drained(instance: Instance, orders: StopOrders) -> int:
+    """Wait for the order to stop, then drain; return the exit code."""
+    while True:
+        await orders.first.wait()
+        instance.drain.start()
+        code = await _drain_over(instance, orders)
+        if code is not None:
+            return code
+        orders.forget()
+
+
+async def _drain_over(instance: Instance, orders: StopOrders) -> int | None:
+    """Wait until a drain has come to its end or is cut short; None when it was taken back."""
+    over = asyncio.ensure_future(instance.drain.over())
+    second = asyncio.ensure_future(orders.second.wait())
+    try:
+        await asyncio.wait((over, second), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for waiting in (over, second):
+            waiting.cancel()
+            with suppress(asyncio.CancelledError):
+                await waiting
+    if over.cancelled():
+        return STOPPED
+    if not over.result():
+        return None
+    return CUT_OFF if instance.drain.cut_off else DRAINED

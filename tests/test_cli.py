@@ -48,7 +48,14 @@ def miniature(folder: Path) -> Path:
     """Lay out a checkout small enough to run every step of `lingua test` on."""
     package = folder / "src" / "lingua_scheduler"
     (package / "commands").mkdir(parents=True)
-    for name in ("__init__.py", "cli.py", "errors.py", "commands/__init__.py", "commands/check.py"):
+    for name in (
+        "__init__.py",
+        "cli.py",
+        "errors.py",
+        "commands/__init__.py",
+        "commands/check.py",
+        "commands/flags.py",
+    ):
         shutil.copy(PACKAGE / name, package / name)
     (folder / "pyproject.toml").write_text(MINIATURE)
     (folder / "tests").mkdir()

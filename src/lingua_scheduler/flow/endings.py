@@ -30,6 +30,7 @@ from lingua_scheduler.wire.session import UiEventKind
 
 _log = get_logger(__name__)
 _RETRY_S = 0.2
+_STOP_S = 2.0
 _MOVING_S = 0.01  # for a session's next epoch to become known
 
 
@@ -131,8 +132,8 @@ class Endings:
             self._writing.pop(session_id, None)
 
     async def stop(self) -> None:
-        """Cancel what is still being written."""
-        await self._tasks.stop()
+        """Give what is still being written a moment to be done."""
+        await self._tasks.settle(_STOP_S)
 
     async def _finish(self, job: Job, outcome: str, end: End, before: Callable[[], None] | None) -> None:
         reservation, delivery = job.reservation, job.session.delivery

@@ -54,10 +54,6 @@ class Errands:
                 del self._by_node[errand.node_id]
         return errand
 
-    def busy(self, node_id: NodeId) -> bool:
-        """A node works for another instance."""
-        return node_id in self._by_node
-
     def lost(self, node_id: NodeId, epoch: int) -> list[Errand]:
         """Take away every errand of a registration that has ended."""
         on_node = [self._errands[job_id] for job_id in self._by_node.get(node_id, ())]

@@ -61,8 +61,7 @@ class Failover:
     def adopt(self, job: Job) -> None:
         """Take a job that an earlier owner of its session placed: its node has its time again to answer."""
         self._roster.add(job)
-        facts = self._snapshot.node(job.reservation.node_id) if job.reservation else None
-        if facts is None or facts.owner not in self._routing.reachable:
+        if job.reservation is None or job.reservation.owner not in self._routing.reachable:
             self.retry(job, why="node_lost", code="NODE_UNAVAILABLE")
         else:
             self._await_result(job, since=self._clock.now())

@@ -234,8 +234,8 @@ class Letters:
 
     async def _about_job(self, content: PeerWord | PeerReturn) -> Fate:
         if not self._holds(content):
-            forwarded = await self._post.forward(content)
-            return Fate.DONE if forwarded or not _valuable(content) else Fate.LATER
+            posted = await self._post.forward(content)
+            return Fate.LATER if _worth_waiting(content, posted) else Fate.DONE
         if isinstance(content, PeerWord):
             self._results.hear(NodeId(content.node_id), content.word)
         else:
@@ -243,6 +243,10 @@ class Letters:
         return Fate.DONE
 
 
-def _valuable(content: PeerWord | PeerReturn) -> bool:
-    """A result is worth waiting for its session's next owner; the rest is out of date by then."""
-    return isinstance(content, PeerWord) and isinstance(content.word, JobResult)
+def _worth_waiting(content: PeerWord | PeerReturn, posted: Posted | None) -> bool:
+    """A session may get a new owner; a result waits even for a session that Redis does not know now."""
+    if posted is Posted.SENT:
+        return False
+    if isinstance(content, PeerReturn):
+        return posted is not None
+    return isinstance(content.word, JobResult)

@@ -32,6 +32,7 @@ from lingua_scheduler.wire.peer import (
 _log = get_logger(__name__)
 
 _TRY_AGAIN_S = 0.5
+_STOP_S = 2.0
 _MOST_HOPS = 4  # a session cannot move so often while one letter looks for it
 
 
@@ -61,8 +62,8 @@ class Post:
         return self._ledgers.inbox
 
     async def stop(self) -> None:
-        """Cancel what is still being sent."""
-        await self._tasks.stop()
+        """Give what is still being sent a moment to leave."""
+        await self._tasks.settle(_STOP_S)
 
     async def assign(self, reservation: Reservation, message: JobAssign) -> bool:
         """Hand a job to a node of another instance; False when that cannot be reached now."""
@@ -126,16 +127,14 @@ class Post:
         to = errand.sender if errand and errand.sender in self._company.reachable else None
         self._tasks.start(self._follow(letter, to, patient=keep), name=f"word {word.job_id}")
 
-    async def forward(self, letter: PeerWord | PeerReturn) -> bool:
-        """Send a letter on to the owner of its session; False when nobody owns it, or its owner is gone."""
+    async def forward(self, letter: PeerWord | PeerReturn) -> Posted | None:
+        """Send a letter on to the owner of its session; None when there is no such session."""
         owner = await self._ledgers.sessions.owner(SessionId(letter.session_id))
-        if owner is None or owner == self._id:
-            return False
-        if isinstance(letter, PeerWord):
-            if letter.hops >= _MOST_HOPS:
-                return False
-            letter = msgspec.structs.replace(letter, hops=letter.hops + 1)
-        return await self._send(owner, letter) is Posted.SENT
+        if owner is None:
+            return None
+        if owner == self._id or letter.hops >= _MOST_HOPS:
+            return Posted.GONE
+        return await self._send(owner, msgspec.structs.replace(letter, hops=letter.hops + 1))
 
     async def _follow(self, letter: PeerWord, to: InstanceId | None, *, patient: bool) -> None:
         """Send a node's word to who wants it; a result waits for a session whose owner has died."""

@@ -37,6 +37,7 @@ class PeerReturn(Message, tag="peer_return", frozen=True, kw_only=True):
     job_id: Id
     attempt_id: Attempt
     why: Name
+    hops: int = 0
 
 
 class PeerWord(Message, tag="peer_word", frozen=True, kw_only=True):

@@ -1,0 +1,63 @@
+"""Which frames of audio a client need not keep any more: those in jobs that are written, and dropped quiet.
+
+Frames leave the segmenter in the order in which they came, so what it still holds is always the newest part
+of what it was fed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from lingua_scheduler.core.model import JobId
+
+
+class Receipts:
+    """Follows the frames of one session from the segmenter into jobs that are safe."""
+
+    def __init__(self, through: int | None = None) -> None:
+        self.through = through  # every frame up to this number is safe
+        self._fed_bytes = 0
+        self._inside: deque[tuple[int, int]] = deque()  # number, and bytes fed when it was in
+        self._left = through  # the newest frame that has left the segmenter
+        self._open: dict[JobId, int | None] = {}  # what is safe with each job, in the order of their cuts
+
+    def take(self, number: int | None, size_bytes: int) -> None:
+        """A frame goes into the segmenter; one without a number is only counted."""
+        self._fed_bytes += size_bytes
+        if number is not None:
+            self._inside.append((number, self._fed_bytes))
+
+    def leave(self, held_bytes: int, *, into_job: bool = False) -> None:
+        """All but the newest bytes have left the segmenter, as dropped quiet or into the job of a cut."""
+        gone_bytes = self._fed_bytes - held_bytes
+        while self._inside and self._inside[0][1] <= gone_bytes:
+            self._left = self._inside.popleft()[0]
+        if not self._open and not into_job:
+            self.through = self._left
+
+    def cut(self, job_id: JobId) -> None:
+        """What has left is in this job, or in one before it."""
+        self._open[job_id] = self._left
+
+    def settle(self, job_id: JobId) -> bool:
+        """A job is written, or has ended without that; tell whether more is safe now."""
+        if job_id not in self._open:
+            return False
+        before, self.through = self.through, self.with_job(job_id)
+        if next(iter(self._open)) == job_id:
+            del self._open[job_id]
+        else:  # those before it speak for it
+            self._merge(job_id)
+        return self.through != before
+
+    def with_job(self, job_id: JobId) -> int | None:
+        """Tell up to which frame all is safe once this job is."""
+        jobs = list(self._open)
+        if not jobs or jobs[0] != job_id:
+            return self.through
+        return self._left if len(jobs) == 1 else self._open[job_id]
+
+    def _merge(self, job_id: JobId) -> None:
+        jobs = list(self._open)
+        before = jobs[jobs.index(job_id) - 1]
+        self._open[before] = self._open.pop(job_id)

@@ -23,8 +23,9 @@ from lingua_scheduler.node.speech.reference import reference_node
 
 _WELCOME = """
 Lingua Scheduler is up at {url}
-  speak to it:  ./lingua speak FILE.wav --from en --to pt --url {ws}
-  stop it:      Ctrl-C finishes what was said; once more stops at once
+  talk in a browser:  {url}
+  speak from a file:  ./lingua speak FILE.wav --from en --to pt --url {ws}
+  stop it:            Ctrl-C finishes what was said; once more stops at once
 """
 _WAY_OUT = (
     "Without engines: ./lingua up --demo answers by fixed rules, ./lingua up --no-node waits for your nodes"

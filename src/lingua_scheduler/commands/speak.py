@@ -12,6 +12,7 @@ from typing import Literal
 from lingua_scheduler.client.audio import Speech, read_wav, write_wav
 from lingua_scheduler.client.conversation import Conversation, Said
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused, UnreadableAudio
+from lingua_scheduler.client.lasting import LastingClient
 from lingua_scheduler.client.pace import hurried, spoken, until
 from lingua_scheduler.client.pauses import Frame, Pauses
 from lingua_scheduler.client.session import SessionClient
@@ -26,6 +27,7 @@ from lingua_scheduler.wire.session import (
     ErrorMessage,
     MissingResult,
     ServerHeartbeat,
+    SessionInitAck,
     ToClient,
     TranslationResult,
 )
@@ -89,7 +91,7 @@ class Speaker:
     async def say(self, speech: Speech) -> int:
         """Speak, wait for the answers, save the voice; return the exit code."""
         request = self._request
-        async with SessionClient.connect(
+        async with LastingClient.connect(
             request.url,
             clock=self._clock,
             src_lang=request.src,
@@ -104,8 +106,8 @@ class Speaker:
                 await self._hear_out(client)
                 if not await client.close("spoken"):
                     self._show(f"the connection was closed with code {client.close_code}")
-            except ConnectionLost as lost:
-                self._show(str(lost))
+            except (ConnectionLost, ServerUnreachable, SessionRefused) as lost:
+                self._show(printable(str(lost)))
             finally:
                 await client.disconnect()
                 await listening
@@ -163,6 +165,8 @@ class Speaker:
                 self._show(line)
             if isinstance(message, ServerHeartbeat):
                 self._heartbeats += 1
+            elif isinstance(message, SessionInitAck) and not message.resumed:
+                self._conversation.begin_anew()
             self._news.set()
         self._alone = True
         self._news.set()
@@ -175,6 +179,8 @@ class Speaker:
                 return self._told_result(message, said)
             case MissingResult():
                 return [f"[{message.utterance_index}] no result: {printable(message.reason)}"]
+            case SessionInitAck():
+                return ["reconnected" if message.resumed else f"reconnected as a new session: {message.hint}"]
             case ErrorMessage():
                 return [f"error {printable(message.code)}: {printable(message.message)}"]
             case _:

@@ -55,6 +55,7 @@ def miniature(folder: Path) -> Path:
         "commands/__init__.py",
         "commands/check.py",
         "commands/flags.py",
+        "commands/looking.py",
     ):
         shutil.copy(PACKAGE / name, package / name)
     (folder / "pyproject.toml").write_text(MINIATURE)

@@ -8,12 +8,23 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lingua_scheduler.core.model import CutReason
 from lingua_scheduler.core.placement import Exclusion, Refusal
-from lingua_scheduler.metrics import CUT_REASONS, EXCLUSIONS, AtMost, CounterBy, Metrics, OneOf, Tally
+from lingua_scheduler.instruments import (
+    AtMost,
+    CounterAlias,
+    CounterBy,
+    GaugeTable,
+    HistogramBy,
+    OneOf,
+    Tally,
+)
+from lingua_scheduler.metrics import CUT_REASONS, EXCLUSIONS, Metrics
 
 INSTRUMENTS = sorted(
     (name, instrument)
     for name, instrument in vars(Metrics()).items()
-    if isinstance(instrument, Counter | Gauge | Histogram | CounterBy | Tally)
+    if isinstance(
+        instrument, Counter | Gauge | Histogram | CounterBy | Tally | HistogramBy | GaugeTable | CounterAlias
+    )
 )
 
 
@@ -37,13 +48,14 @@ def test_every_attribute_is_called_like_its_metric_and_says_what_it_counts() -> 
 
 @pytest.mark.parametrize(("name", "instrument"), INSTRUMENTS)
 def test_names_carry_their_unit(name: str, instrument: object) -> None:
-    """Counters end in _total, durations in _seconds; a gauge is a noun that counts things."""
-    if isinstance(instrument, Counter | CounterBy | Tally):
+    """Counters end in _total, durations in _seconds; a gauge is a noun that counts things, or an age."""
+    if isinstance(instrument, Counter | CounterBy | CounterAlias | Tally):
         assert name.endswith("_total")
-    elif isinstance(instrument, Histogram):
+    elif isinstance(instrument, Histogram | HistogramBy):
         assert name.endswith("_seconds")
     else:
-        assert not name.endswith(("_total", "_seconds"))
+        assert not name.endswith("_total")
+        assert not name.endswith("_seconds") or name.endswith("_age_seconds")
     assert re.fullmatch(r"[a-z][a-z0-9_]*", name)
 
 

@@ -81,6 +81,16 @@ async def test_a_loop_that_pauses_is_not_stuck_however_long_that_is(watch, clock
     assert watch.stuck() == []
 
 
+@pytest.mark.parametrize(("every_s", "pause_s"), [(0, 0.2), (0.5, 0.5), (30, 1.0)])
+async def test_a_loop_that_failed_is_tried_again_soon_however_seldom_it_turns(watch, every_s, pause_s):
+    """Redis is back: an instance must be ready within seconds."""
+    watch.loop("leases", Body(), every_s=every_s)
+    [loop] = watch._loops
+    assert loop.pause_s == every_s
+    loop.failing_since = 1.0
+    assert loop.pause_s == pause_s
+
+
 async def test_a_turn_that_fails_is_not_the_last_and_failing_for_long_is_a_complaint(watch, clock):
     body = Body()
     body.failure = DependencyDown("Redis is away")

@@ -33,6 +33,7 @@ def configured(store: StoreOptions, **tables: dict[str, Any]) -> Config:
         "server": {"port": 0},
         "node_health": {"require_gpu": False},
         "segmentation": {"short_merge_ms": 0},
+        "transcript": {"keep_s": 0},
     }
     for table, values in tables.items():
         base[table] = {**base.get(table, {}), **values}
@@ -363,7 +364,7 @@ class World:
             )
 
     async def forget(self, *speakers: Speaker, nodes: tuple[FakeNode, ...] = ()) -> None:
-        """Let the time pass in which clients that left could have come back, while these nodes keep beating."""
+        """Let the time pass in which clients that left could come back, while these nodes keep beating."""
         sessions = self.instance.sessions
 
         def left() -> bool:

@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
+from lingua_scheduler.admin.census import Census
+from lingua_scheduler.admin.desk import Desk, DeskHome, DeskRules
 from lingua_scheduler.admin.guard import Guard
-from lingua_scheduler.admin.operations import Operations
 from lingua_scheduler.admin.pages import Pages
-from lingua_scheduler.admin.pools import Pools
-from lingua_scheduler.admin.probes import Probes
+from lingua_scheduler.admin.transcripts import TranscriptFiles
 from lingua_scheduler.aio import Alarms, Tasks
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.config import Config
@@ -28,6 +28,7 @@ from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
 from lingua_scheduler.embedded import EmbeddedRedis
+from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.adoption import Adoption
 from lingua_scheduler.flow.client import ClientDoor, ClientHome
 from lingua_scheduler.flow.company import Company
@@ -37,6 +38,9 @@ from lingua_scheduler.flow.drain import Drain, DrainHome, DrainState
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.errands import Errands
 from lingua_scheduler.flow.failover import Failover
+from lingua_scheduler.flow.fan_out import FanOut
+from lingua_scheduler.flow.job import Job
+from lingua_scheduler.flow.lanes import Lanes
 from lingua_scheduler.flow.letters import Letters
 from lingua_scheduler.flow.link import NodeDoor
 from lingua_scheduler.flow.membership import LinkHome
@@ -48,17 +52,23 @@ from lingua_scheduler.flow.post import Post
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
 from lingua_scheduler.flow.resume import Resume
+from lingua_scheduler.flow.room_desk import RoomDesk
+from lingua_scheduler.flow.room_post import RoomPost
+from lingua_scheduler.flow.rooms import RoomHome, Rooms
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.search import Searches
 from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.sessions import Sessions
+from lingua_scheduler.flow.signalling import Signalling
 from lingua_scheduler.flow.simulation import Simulation
 from lingua_scheduler.flow.snapshot import Need, Snapshot
 from lingua_scheduler.flow.surroundings import SessionRules, Surroundings
+from lingua_scheduler.flow.transcripts import Transcripts
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.stores import Stores
+from lingua_scheduler.store.survey import Survey
 from lingua_scheduler.watch import LagMonitor, Watch
 
 _log = get_logger(__name__)
@@ -74,7 +84,7 @@ class Instance:
         self.config = config
         self.id = InstanceId(config.instance.id or _made_up_id())
         self.clock = clock or SystemClock()
-        self.metrics = Metrics()
+        self.metrics = Metrics(config.observability)
         self._redis: EmbeddedRedis | None = None
         self._boot = secrets.token_hex(8)
         self._started_ms = self.clock.wall_ms()
@@ -91,7 +101,7 @@ class Instance:
             raise
 
     async def _start(self) -> None:
-        config = self.config
+        config = _with_lasting_leases(self.config)
         if not config.redis.url:
             self._redis = EmbeddedRedis()
             await asyncio.to_thread(self._redis.start)
@@ -99,7 +109,13 @@ class Instance:
                 config, redis=msgspec.structs.replace(config.redis, url=self._redis.url)
             )
         self.stores = Stores(
-            config.redis, config.lives, config.company, config.rooms, owner=self.id, metrics=self.metrics
+            config.redis,
+            config.lives,
+            config.company,
+            config.rooms,
+            owner=self.id,
+            metrics=self.metrics,
+            transcript=config.transcript,
         )
         self._closers.append(self.stores.connection.close)
         await self.stores.connection.call("PING")
@@ -125,17 +141,21 @@ class Instance:
         rules = self._build_sessions(config, failover)
         self._build_letters(config, failover)
         self._build_doors(config, rules, failover, pools)
-        self._build_operations(config)
+        self._build_operations(config, pools)
         self._closers += [
             self.company.leave,
             self.watch.stop,
             self.lag.stop,
             self._tasks.stop,
             self.post.stop,
+            self.transcripts.stop,
             self.endings.stop,
             self.node_door.stop,
             self.results.stop,
             self.dispatch.stop,
+            self.signalling.stop,
+            self.room_post.stop,
+            self.rooms.settle,
             self.sessions.stop,
             self.edge.stop,
         ]
@@ -168,6 +188,7 @@ class Instance:
             self.stores,
             work=(self.results, failover, self.sessions),
             ways=(self.routing, self.post, self.errands),
+            rooms=(self.rooms, self.room_post, self.signalling),
             options=config.peers,
             clock=self.clock,
             metrics=self.metrics,
@@ -175,7 +196,8 @@ class Instance:
         self.adoption = Adoption(
             self.id, self.stores, letters=self.letters, snapshot=self.snapshot, metrics=self.metrics
         )
-        self.company.lost = failover.instance_lost
+        self._failover = failover
+        self.company.lost = self._instance_lost
         self.company.returned = self.sessions.renew
 
     def _presence(self) -> Presence:
@@ -189,6 +211,7 @@ class Instance:
                 "sessions": len(self.sessions),
                 "nodes": len(self.routing.links()),
                 "jobs": len(self.roster),
+                **self.desk.about(),
             },
         )
 
@@ -196,6 +219,7 @@ class Instance:
         """Build what places jobs, watches them and ends them."""
         clock, metrics, stores = self.clock, self.metrics, self.stores
         self.snapshot = Snapshot(config.placement, pools.known)
+        self.census = Census(clock, pools, config.autoscale)
         self.roster = Roster(clock, remember_s=config.results.late_window_ms / 1000)
         metrics.jobs_open.set_function(lambda: len(self.roster))
         self.dispatch = Dispatch(
@@ -233,37 +257,80 @@ class Instance:
 
     def _build_sessions(self, config: Config, failover: Failover) -> SessionRules:
         """Build what keeps this instance's sessions."""
+        self.transcripts = Transcripts(
+            self.stores.transcripts, config.transcript, secret=lambda: self.sessions.secret, clock=self.clock
+        )
         rules = SessionRules(
             session=config.session,
             segmentation=config.segmentation,
-            delivery=DeliveryOptions(config.results, config.groups, config.partials),
+            delivery=DeliveryOptions(
+                config.results, config.groups, config.partials, said=self.transcripts.said
+            ),
             affinity=config.affinity,
             timeouts=config.job_timeout,
             resume=config.resume,
         )
+        fan_out = self._build_rooms(config)
         around = Surroundings(
             clock=self.clock,
             alarms=self.alarms,
             metrics=self.metrics,
             rules=rules,
-            launch=failover.launch,
-            adopt=failover.adopt,
+            launch=self._counted(failover.launch),
+            adopt=self._counted(failover.adopt),
             changed=self._session_changed,
             disowned=self._session_disowned,
             taken=self.post.taken,
             elsewhere=self.results.heard,
+            fan_out=fan_out,
+            tell_room=self.room_post.tell,
+            caption=self.room_post.caption,
+            move=self.rooms.move,
+            hand_on=self.room_post.hand_on,
+            restore=lambda session: self.sessions.records.write_behind(session),
         )
         self.sessions = Sessions(
-            around, ledgers=self.stores, endings=self.endings, roster=self.roster, owner=self.id
+            around,
+            ledgers=self.stores,
+            endings=self.endings,
+            tables=(self.roster, self.rooms),
+            owner=self.id,
         )
         self.sessions.secret = self._secret
         self.resume = Resume(self.sessions, self.stores.sessions, around, owner=self.id)
         return rules
 
+    def _build_rooms(self, config: Config) -> FanOut:
+        """Build what keeps the rooms of this instance's sessions."""
+        lanes = Lanes("room")
+        home = RoomHome(
+            instance_id=self.id,
+            clock=self.clock,
+            alarms=self.alarms,
+            metrics=self.metrics,
+            lanes=lanes,
+            window_s=config.resume.window_s,
+            reachable=lambda: self.company.reachable,
+            announce=self.post.announce,
+        )
+        self.rooms = Rooms(self.stores.rooms, home)
+        self.room_post = RoomPost(
+            self.rooms,
+            self.post,
+            self.stores,
+            holds=lambda session_id: self.sessions.holds(session_id),
+            time=(self.clock, config.resume.window_s),
+            metrics=self.metrics,
+            instance_id=self.id,
+        )
+        self.room_desk = RoomDesk(self.rooms, lanes, config.rooms, clock=self.clock, owner=self.id)
+        self.signalling = Signalling(self.rooms, self.post, config.rooms, self.clock)
+        return FanOut(self.rooms, self.snapshot, lanes, self.metrics)
+
     def _build_doors(self, config: Config, rules: SessionRules, failover: Failover, pools: PoolPlan) -> None:
         """Build the sockets and what answers on them."""
         clock, alarms, metrics, stores = self.clock, self.alarms, self.metrics, self.stores
-        pairing = Pairing(stores.pairing, config.pairing, clock, self._tasks)
+        self.pairing = pairing = Pairing(stores.pairing, config.pairing, clock, self._tasks)
         missing = config.model_not_available
         links = LinkHome(
             clock=clock,
@@ -287,19 +354,26 @@ class Instance:
             EdgeSurroundings(clock, alarms, metrics, config.wire),
             sessions=ClientDoor(
                 ClientHome(
-                    self.sessions, rules, clock, pairing, self.resume, self._tasks, served=self._served
+                    self.sessions,
+                    rules,
+                    clock,
+                    pairing,
+                    self.resume,
+                    self._tasks,
+                    served=self._served,
+                    rooms=self.room_desk,
+                    signalling=self.signalling,
+                    transcript_token=self.transcripts.token,
                 )
             ),
             nodes=self.node_door,
             overloaded=lambda: self.lag.overloaded,
         )
-        self.edge.add_routes(Probes(metrics, self.complaints).routes())
         self.edge.add_routes(Pages(self.snapshot).routes())
-        simulation = Simulation(stores.nodes, self.snapshot, pools, self.routing)
-        self.edge.add_routes(Pools(config.pools, pools, self.snapshot, simulation).routes())
+        self.edge.add_routes(TranscriptFiles(self.transcripts, clock).routes())
 
-    def _build_operations(self, config: Config) -> None:
-        """Build what takes this instance or its nodes out of service."""
+    def _build_operations(self, config: Config, pools: PoolPlan) -> None:
+        """Build what takes this instance or its nodes out of service, and the desk where people ask."""
         self.drain = Drain(
             DrainHome(
                 clock=self.clock,
@@ -309,13 +383,48 @@ class Instance:
                 nodes=self.node_door,
                 roster=self.roster,
                 refuge=self._refuge,
-                changed=lambda: self._tasks.start(self._stay(), name="presence"),
+                changed=lambda: self._tasks.start(self._tell_presence(), name="presence"),
             ),
             config.drain,
         )
         orders = NodeOrders(self.node_door, self.snapshot, self.company, self.post)
-        operations = Operations(Guard(config.admin), self.drain, orders, config.drain)
-        self.edge.add_routes(operations.routes())
+        self.desk = Desk(
+            DeskHome(
+                instance_id=self.id,
+                pid=os.getpid(),
+                clock=self.clock,
+                metrics=self.metrics,
+                company=self.company,
+                presence=self._presence,
+                snapshot=self.snapshot,
+                plan=pools,
+                sessions=self.sessions.attached,
+                roster=self.roster,
+                census=self.census,
+                survey=Survey(self.stores.connection, config.redis.key_prefix, config.company),
+                simulation=Simulation(self.stores.nodes, self.snapshot, pools, self.routing),
+                pairing=self.pairing,
+                drain=self.drain,
+                orders=orders,
+                complaints=self.complaints,
+            ),
+            DeskRules(
+                admin=config.admin,
+                autoscale=config.autoscale,
+                observability=config.observability,
+                pools=config.pools,
+                drain=config.drain,
+                key_prefix=config.redis.key_prefix,
+                pause_ms=config.segmentation.pause_ms,
+                heartbeat_timeout_s=config.node_health.heartbeat_timeout_s,
+            ),
+            Guard(config.admin),
+        )
+        self.edge.add_routes(self.desk.routes())
+
+    def _instance_lost(self, instance_id: InstanceId) -> None:
+        self._failover.instance_lost(instance_id)
+        self.rooms.instance_lost(instance_id)
 
     def _refuge(self) -> bool:
         """Tell whether another instance could take what this one has."""
@@ -334,7 +443,15 @@ class Instance:
         need = Need(languages.pairs(languages.tgt), types, opening.paired_with)
         return self.snapshot.open_for(need)
 
+    def _counted(self, begin: Callable[[Job], None]) -> Callable[[Job], None]:
+        def counted(job: Job) -> None:
+            self.census.launched(job)
+            begin(job)
+
+        return counted
+
     def _session_changed(self, session: Session) -> None:
+        self.census.changed(session)
         self.sessions.changed(session)
 
     def _session_disowned(self, session: Session) -> None:
@@ -347,6 +464,7 @@ class Instance:
         watch.loop("retake", self.letters.try_again, every_s=config.peers.retake_ms / 1000)
         watch.loop("presence", self._stay, every_s=config.company.presence_ttl_s / _BEATS_PER_PRESENCE)
         watch.loop("company", self._look_around, every_s=config.peers.look_ms / 1000)
+        watch.loop("read model", self.desk.refresh, every_s=config.admin.refresh_ms / 1000)
         watch.loop("snapshot", self._refresh, every_s=config.placement.refresh_ms / 1000)
         watch.loop(
             "sweep", lambda: self.snapshot.sweep(stores.nodes), every_s=config.placement.sweep_ms / 1000
@@ -357,11 +475,18 @@ class Instance:
         await self.company.beat()
         self.sessions.secret = await self.stores.instances.shared_secret(self.sessions.secret)
 
+    async def _tell_presence(self) -> None:
+        try:
+            await self.company.beat()
+        except StoreError as error:  # the next regular beat tells it
+            _log.info("presence_not_told", reason=str(error))
+
     async def _look_around(self) -> None:
         before = self.company.reachable
         await self.company.look()
         newcomers = self.company.reachable - before
         self._nodes_changed([facts for facts in self.snapshot.nodes() if facts.owner in newcomers])
+        self.rooms.look()
         await self.adoption.adopt_missing(self.company.absent)
 
     async def _refresh(self) -> None:
@@ -398,6 +523,15 @@ async def running(config: Config, *, clock: Clock | None = None) -> AsyncIterato
         yield instance
     finally:
         await instance.stop()
+
+
+def _with_lasting_leases(config: Config) -> Config:
+    """Let a session's record outlive its owner by the time in which its client may return."""
+    window_s = config.resume.window_s * _RENEWALS_PER_LEASE / (_RENEWALS_PER_LEASE - 1)
+    lease_s = max(config.lives.session_lease_s, ceil(window_s))
+    return msgspec.structs.replace(
+        config, lives=msgspec.structs.replace(config.lives, session_lease_s=lease_s)
+    )
 
 
 def _made_up_id() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lingua_scheduler import __version__
-from lingua_scheduler.commands import flags
+from lingua_scheduler.commands import flags, looking
 from lingua_scheduler.errors import ConfigError, LinguaError
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     flags.add_drain_flags(
         add("drain", _drain, "Take an instance, or a node, out of service; or take that back.")
     )
+    looking.add_commands(add)
     flags.add_speak_flags(add("speak", _speak, "Stream a WAV file in real time and print what comes back."))
     flags.add_node_flags(
         add("node", _node, "Run the reference node: speech recognition, translation and voice.")

@@ -22,6 +22,7 @@ import msgspec
 
 from lingua_scheduler.admin.guard import AdminOptions
 from lingua_scheduler.core.affinity import AffinityOptions
+from lingua_scheduler.core.autoscale import AutoscaleOptions
 from lingua_scheduler.core.groups import GroupOptions
 from lingua_scheduler.core.lifecycle import NodeHealthOptions
 from lingua_scheduler.core.ordering import OrderingOptions
@@ -31,16 +32,19 @@ from lingua_scheduler.core.resume import ResumeOptions
 from lingua_scheduler.core.rooms import RoomOptions
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.core.transcript import TranscriptOptions
 from lingua_scheduler.core.unavailability import UnavailabilityOptions
 from lingua_scheduler.edge.server import EdgeOptions
 from lingua_scheduler.errors import ConfigError
 from lingua_scheduler.flow.company import PeerOptions
+from lingua_scheduler.flow.credentials import AuthOptions
 from lingua_scheduler.flow.dispatch import DispatchOptions
 from lingua_scheduler.flow.drain import DrainOptions
 from lingua_scheduler.flow.opening import SessionOptions
 from lingua_scheduler.flow.partials import PartialOptions
 from lingua_scheduler.flow.registration import NodeOptions
 from lingua_scheduler.flow.snapshot import PlacementOptions
+from lingua_scheduler.instruments import ObservabilityOptions
 from lingua_scheduler.log import LogOptions, printable
 from lingua_scheduler.secret import Secret, SecretUrl, mask_url
 from lingua_scheduler.store.connection import StoreOptions
@@ -94,9 +98,13 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     model_not_available: UnavailabilityOptions = UnavailabilityOptions()
     pairing: PairingOptions = PairingOptions()
     rooms: RoomOptions = RoomOptions()
+    transcript: TranscriptOptions = TranscriptOptions()
     drain: DrainOptions = DrainOptions()
     watch: WatchOptions = WatchOptions()
     admin: AdminOptions = AdminOptions()
+    autoscale: AutoscaleOptions = AutoscaleOptions()
+    observability: ObservabilityOptions = ObservabilityOptions()
+    auth: AuthOptions = AuthOptions()
     log: LogOptions = LogOptions()
 
 

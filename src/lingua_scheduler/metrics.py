@@ -1,26 +1,13 @@
-"""Every instrument of an instance, declared once: name, unit, help, and the values its labels may take.
-
-A label value outside its declared set is counted as `other`, so nobody outside can make the number of series
-grow. Children are made once; what the frame path counts is a plain integer that is exported when asked for.
-"""
+"""Every instrument of an instance, declared once: name, unit, help, and the values its labels may take."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
-from typing import Protocol
-
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.metrics_core import CounterMetricFamily, Metric
-from prometheus_client.registry import Collector
 
-from lingua_scheduler.log import dropped_lines
+from lingua_scheduler.instruments import AtMost, Declared, ObservabilityOptions, OneOf, SlowPaths
 
-PREFIX = "scheduler_"
-OTHER = "other"
-LATENCY_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
 ANSWER_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
+ANSWER_STAGE_BUCKETS_S = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
 CUT_REASONS = ("manual", "silence", "gap", "max_duration", "max_length", "close")
 EXCLUSIONS = (
@@ -35,147 +22,44 @@ EXCLUSIONS = (
     "lang_pair_unsupported",
 )
 MISSING_REASONS = ("unknown", "not_found", "checksum_mismatch", "load_failed", "timeout", "oom")
-
-prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
-
-
-class Values(Protocol):
-    """Which values a label may take."""
-
-    def bounded(self, value: str) -> str:
-        """Give the value itself, or `other`."""
-        ...
-
-
-class OneOf:
-    """A label with a written list of values."""
-
-    def __init__(self, *values: str) -> None:
-        self.known = frozenset(values)
-
-    def bounded(self, value: str) -> str:
-        """Give the value itself if it is on the list."""
-        return value if value in self.known else OTHER
-
-
-class AtMost:
-    """A label whose values nobody has listed: the first `limit` are kept apart, `known` ones among them."""
-
-    def __init__(self, limit: int, *known: str) -> None:
-        self._limit = limit
-        self._seen = set(known)
-
-    def bounded(self, value: str) -> str:
-        """Give the value itself unless the limit has been reached by others."""
-        if value in self._seen:
-            return value
-        if len(self._seen) >= self._limit:
-            return OTHER
-        self._seen.add(value)
-        return value
-
-
-class CounterBy:
-    """A counter with labels: `inc` takes their values in the order of the declaration."""
-
-    def __init__(self, counter: Counter, values: Iterable[Values]) -> None:
-        self._counter = counter
-        self._values = tuple(values)
-        self._children: dict[tuple[str, ...], Counter] = {}
-        if all(
-            isinstance(known, OneOf) for known in self._values
-        ):  # a series must exist before its first event
-            for labels in itertools.product(
-                *(known.known for known in self._values if isinstance(known, OneOf))
-            ):
-                self._children[labels] = counter.labels(*labels)
-
-    def inc(self, *labels: str, amount: int = 1) -> None:
-        """Count `amount` more under these label values."""
-        child = self._children.get(labels)
-        if child is None:
-            bounded = [values.bounded(label) for values, label in zip(self._values, labels, strict=True)]
-            child = self._counter.labels(*bounded)
-            if OTHER not in bounded:
-                self._children[labels] = child
-        child.inc(amount)
-
-
-class Tally:
-    """A count on the path of every frame: a plain integer, exported when the metrics are read."""
-
-    __slots__ = ("help", "name", "value")
-
-    def __init__(self, name: str, help_text: str) -> None:
-        self.name = name
-        self.help = help_text
-        self.value = 0
-
-    def inc(self, amount: int = 1) -> None:
-        """Count `amount` more."""
-        self.value += amount
-
-
-class _Tallies(Collector):
-    def __init__(self) -> None:
-        self.tallies: list[Tally] = []
-
-    def collect(self) -> Iterator[Metric]:
-        for tally in self.tallies:
-            yield CounterMetricFamily(PREFIX + tally.name, tally.help, value=tally.value)
-        dropped = "Log lines that could not be written."
-        yield CounterMetricFamily(f"{PREFIX}log_lines_dropped_total", dropped, value=dropped_lines())
-
-
-class _Declared:
-    """Makes instruments in one registry."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        self._tallies = _Tallies()
-        self.registry.register(self._tallies)
-
-    def counter(self, name: str, help_text: str) -> Counter:
-        return Counter(PREFIX + name, help_text, registry=self.registry)
-
-    def counter_by(self, name: str, help_text: str, **labels: Values) -> CounterBy:
-        counter = Counter(PREFIX + name, help_text, tuple(labels), registry=self.registry)
-        return CounterBy(counter, labels.values())
-
-    def gauge(self, name: str, help_text: str) -> Gauge:
-        return Gauge(PREFIX + name, help_text, registry=self.registry)
-
-    def seconds(self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S) -> Histogram:
-        return Histogram(PREFIX + name, help_text, buckets=buckets, unit="seconds", registry=self.registry)
-
-    def tally(self, name: str, help_text: str) -> Tally:
-        tally = Tally(name, help_text)
-        self._tallies.tallies.append(tally)
-        return tally
+STAGES = ("wait", "placement", "node", "delivery")
+"""What happens to an utterance between its cut and its answer: see `stage_seconds`."""
+PATHS = ("placement", "finish", "read_model", "request")
+"""Sections whose slowness is counted and logged."""
 
 
 class Metrics:
     """The instruments of one instance; each attribute is called like its metric, without the prefix."""
 
-    def __init__(self) -> None:
-        declared = _Declared()
+    def __init__(self, options: ObservabilityOptions = ObservabilityOptions()) -> None:  # noqa: B008 frozen
+        declared = Declared()
         self.registry = declared.registry
         self._declare_sessions(declared)
         self._declare_results(declared)
+        self._declare_rooms(declared)
         self._declare_dispatch(declared)
         self._declare_nodes(declared)
         self._declare_company(declared)
         self._declare_store(declared)
+        self._declare_people(declared)
+        self._declare_autoscale(declared)
+        self.took = SlowPaths(self.slow_path_total, options).took
 
     def render(self) -> bytes:
         """Give the Prometheus text format of everything counted so far."""
         return prometheus_client.generate_latest(self.registry)
 
-    def _declare_sessions(self, d: _Declared) -> None:
+    def _declare_sessions(self, d: Declared) -> None:
         self.event_loop_lag_seconds = d.seconds(
             "event_loop_lag_seconds", "How late callbacks of the event loop run, measured twice a second."
         )
         self.sessions_open = d.gauge("sessions_open", "Sessions this instance owns.")
+        self.sessions_away = d.gauge("sessions_away", "Sessions that wait for their clients to come back.")
+        self.session_resume_total = d.counter_by(
+            "session_resume_total",
+            "Clients that came back with a token: to the instance they left, to another one, in vain.",
+            outcome=OneOf("here", "moved", "failed", "unchecked"),
+        )
         self.audio_frames_total = d.tally("audio_frames_total", "Audio frames accepted from clients.")
         self.audio_bytes_total = d.tally("audio_bytes_total", "Bytes of audio accepted from clients.")
         self.audio_frames_dropped_total = d.counter_by(
@@ -197,7 +81,7 @@ class Metrics:
             "duplicate_finalize_suppressed_total", "Cuts asked for again after the utterance had ended."
         )
 
-    def _declare_results(self, d: _Declared) -> None:
+    def _declare_results(self, d: Declared) -> None:
         self.translation_results_total = d.counter(
             "translation_results_total", "Utterances answered with a translation."
         )
@@ -220,7 +104,30 @@ class Metrics:
             "answer_latency_seconds", "Time from the cut to the answer.", ANSWER_BUCKETS_S
         )
 
-    def _declare_dispatch(self, d: _Declared) -> None:
+        self.stage_seconds = d.seconds_by(
+            "stage_seconds",
+            "Time of an answered utterance in each stage: waiting for a node, being handed to it, on it,"
+            " and until its answer is sent.",
+            ANSWER_STAGE_BUCKETS_S,
+            stage=OneOf(*STAGES),
+        )
+
+    def _declare_rooms(self, d: Declared) -> None:
+        self.room_members = d.gauge("room_members", "Sessions of this instance that are in a room.")
+        self.room_results_total = d.counter(
+            "room_results_total", "Ends of utterances, one for each language, that were told to a room."
+        )
+        self.room_encodings_total = d.counter(
+            "room_encodings_total", "Messages that were encoded to tell a room how an utterance ended."
+        )
+        self.room_deliveries_total = d.counter(
+            "room_deliveries_total", "Such messages that were handed to members who are connected here."
+        )
+        self.room_text_jobs_total = d.counter(
+            "room_text_jobs_total", "Jobs that were given the words another language's job had recognised."
+        )
+
+    def _declare_dispatch(self, d: Declared) -> None:
         self.jobs_open = d.gauge("jobs_open", "Jobs of this instance's sessions that are not terminal.")
         self.duplicate_job_blocked_total = d.counter(
             "duplicate_job_blocked_total", "Jobs not made because the utterance had one for that language."
@@ -236,6 +143,19 @@ class Metrics:
         self.dispatch_latency_seconds = d.seconds(
             "dispatch_latency_seconds", "Time from the cut to handing job_assign to the node's connection."
         )
+        self.phase3_pool_attempt_total = d.counter_by(
+            "phase3_pool_attempt_total",
+            "Pools that were asked for a free slot, by answer.",
+            pool=AtMost(24),
+            result=OneOf("success", "fail"),
+        )
+        self.phase3_pool_selected_total = d.counter_by(
+            "phase3_pool_selected_total",
+            "Searches for a node, by the pool that had one: the first that was asked, a later one, or none.",
+            pool=AtMost(16),
+            outcome=OneOf("hit", "miss"),
+            fallback=OneOf("true", "false"),
+        )
         self.ack_timeout_total = d.counter(
             "ack_timeout_total", "Attempts whose node did not acknowledge the job in time."
         )
@@ -243,7 +163,7 @@ class Metrics:
             "failover_total", "Attempts given up in favour of another one, by cause.", why=AtMost(16)
         )
 
-    def _declare_nodes(self, d: _Declared) -> None:
+    def _declare_nodes(self, d: Declared) -> None:
         self.nodes_connected = d.gauge("nodes_connected", "Nodes whose connection this instance holds.")
         self.node_registration_total = d.counter_by(
             "node_registration_total",
@@ -267,11 +187,22 @@ class Metrics:
             "Such reports within the limit, by reason.",
             reason=AtMost(64, *MISSING_REASONS),
         )
+        self.model_na_by_service_total = d.counter_by(
+            "model_na_by_service_total", "Such reports within the limit, by service.", service_id=AtMost(63)
+        )
+        self.model_na_rate_limited_by_node_total = d.counter_by(
+            "model_na_rate_limited_by_node_total",
+            "Such reports beyond the limit, by node.",
+            node_id=AtMost(63),
+        )
+        self.model_na_marked_by_node_total = d.counter_by(
+            "model_na_marked_by_node_total", "Such reports that marked a node, by node.", node_id=AtMost(63)
+        )
         self.model_na_notices_total = d.counter(
             "model_na_notices_total", "Missing services logged, one line for all reports of a short time."
         )
 
-    def _declare_company(self, d: _Declared) -> None:
+    def _declare_company(self, d: Declared) -> None:
         kinds = AtMost(16)
         self.instances_alive = d.gauge("instances_alive", "Instances that live, as this one sees it.")
         self.instances_lost_total = d.counter(
@@ -300,7 +231,7 @@ class Metrics:
         )
         self.phase2_dlq_moved_total = d.counter("phase2_dlq_moved_total", "Letters that became dead letters.")
 
-    def _declare_store(self, d: _Declared) -> None:
+    def _declare_store(self, d: Declared) -> None:
         self.store_call_total = d.counter_by(
             "store_call_total", "Calls of Redis, by script.", script=AtMost(64), result=OneOf("ok", "err")
         )
@@ -308,4 +239,48 @@ class Metrics:
         self.store_reconnect_total = d.counter("store_reconnect_total", "Connections to Redis made anew.")
         self.store_corrupt_value_total = d.counter(
             "store_corrupt_value_total", "Stored values of a wrong type or version, treated as absent."
+        )
+        self.phase2_redis_op_total = d.alias(
+            "phase2_redis_op_total",
+            "Calls of Redis under the name that older alerts know.",
+            self.store_call_total,
+            "op",
+            "result",
+        )
+
+    def _declare_people(self, d: Declared) -> None:
+        self.slow_path_total = d.counter_by(
+            "slow_path_total", "Sections that took longer than path_warn_ms.", path=OneOf(*PATHS)
+        )
+        self.stats_requests_total = d.counter("stats_requests_total", "Requests for what people watch.")
+        self.stats_stale_total = d.counter(
+            "stats_stale_total", "Such requests whose answer was more than 10 s old."
+        )
+        self.stats_request_duration_seconds = d.seconds(
+            "stats_request_duration_seconds", "Time of one such request."
+        )
+        self.dashboard_snapshot_age_seconds = d.gauge(
+            "dashboard_snapshot_age_seconds", "Age of what people are shown; 0 before there is anything."
+        )
+        self.web_task_pause_ms = d.gauge(
+            "web_task_pause_ms",
+            "Quiet that ends an utterance, in milliseconds, unless a session says otherwise.",
+        )
+
+    def _declare_autoscale(self, d: Declared) -> None:
+        self.autoscale_desired_nodes = d.gauge_table(
+            "autoscale_desired_nodes", "Nodes that the load of all instances asks for.", "pool", "pair"
+        )
+        self.autoscale_load_slots = d.gauge_table(
+            "autoscale_load_slots", "Slots that the load of all instances keeps busy.", "pool", "pair"
+        )
+        self.autoscale_free_slots = d.gauge_table(
+            "autoscale_free_slots", "Free slots of nodes that may be chosen.", "pool", "pair"
+        )
+        self.autoscale_waiting_jobs = d.gauge_table(
+            "autoscale_waiting_jobs", "Jobs of this instance that wait for a node.", "pool", "pair"
+        )
+        self.autoscale_wait_p95_ms = d.gauge(
+            "autoscale_wait_p95_ms",
+            "Milliseconds in which 95 of 100 jobs of this instance found a node, over the last minutes.",
         )

@@ -21,6 +21,7 @@ from lingua_scheduler.log import get_logger
 _log = get_logger(__name__)
 
 _SHORTEST_PAUSE_S = 0.2  # after a failure, however often the loop turns
+_LONGEST_PAUSE_S = 1.0  # after a failure, however seldom it does: until it turns, the instance is not ready
 _LAG_EVERY_S = 0.5
 _CALM_S = 2.0  # without a late measurement, before new sessions are let in again
 
@@ -46,6 +47,13 @@ class _Loop:
     task: asyncio.Task[None] | None = None
     busy_since: float | None = None  # its present turn; None while it pauses
     failing_since: float | None = None  # the first of its failures in a row
+
+    @property
+    def pause_s(self) -> float:
+        """How long it waits for its next turn; one that failed tries again soon."""
+        if self.failing_since is None:
+            return self.every_s
+        return min(max(self.every_s, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
     def complaint(self, now: float, stuck_after_s: float) -> str | None:
         """Say what is wrong with it, if anything is."""
@@ -89,8 +97,7 @@ class Watch:
 
     async def _turn(self, loop: _Loop) -> None:
         while True:
-            failing = loop.failing_since is not None
-            await asyncio.sleep(max(loop.every_s, _SHORTEST_PAUSE_S) if failing else loop.every_s)
+            await asyncio.sleep(loop.pause_s)
             loop.busy_since = self._clock.now()
             try:
                 await loop.body()

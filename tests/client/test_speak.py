@@ -120,7 +120,7 @@ async def test_opus_is_spoken_by_default(server) -> None:
     await stage.speak_all()
     spoken = b"".join(frame.audio for frame in audio(stage.peer))
     assert duration_ms(AudioFormat.OPUS, 16000, spoken) == 260
-    stage.peer.cut()
+    await stage.peer.close(4503)
     assert await asyncio.wait_for(stage.saying, 5) == 1
 
 
@@ -128,7 +128,7 @@ async def test_a_short_recording_is_spoken_fast_without_waiting(server) -> None:
     stage = Stage(server, seconds=5, fast=True)
     await stage.begin()
     await wait_until(lambda: len(audio(stage.peer)) == 51, description="everything is heard at once")
-    stage.peer.cut()
+    await stage.peer.close(4503)
     await asyncio.wait_for(stage.saying, 5)
 
 
@@ -141,7 +141,7 @@ async def test_a_long_recording_is_spoken_no_faster_than_a_server_allows(server)
         assert len(audio(stage.peer)) == heard - 5
         stage.clock.advance(0.1001)
         await wait_until(lambda: len(audio(stage.peer)) >= heard, description="the next are heard")  # noqa: B023
-    stage.peer.cut()
+    await stage.peer.close(4503)
     await asyncio.wait_for(stage.saying, 5)
 
 
@@ -155,7 +155,7 @@ async def test_a_pause_in_the_recording_ends_the_utterance_and_is_not_sent_in_fu
     assert [at for at, frame in enumerate(frames) if frame.is_final] == [8, 15]
     assert b"".join(frame.audio for frame in frames[:8]) == (tone(0.5) + silence[:4800]).tobytes()
     assert len(b"".join(frame.audio for frame in frames[9:15])) == 9600 + 9600
-    stage.peer.cut()
+    await stage.peer.close(4503)
     assert await asyncio.wait_for(stage.saying, 5) == 1
 
 
@@ -242,14 +242,35 @@ async def test_nothing_heard_is_told(server) -> None:
     assert stage.lines == ["no speech was heard"]
 
 
-async def test_a_lost_connection_is_told(server) -> None:
+async def test_a_server_that_wants_no_client_is_told(server) -> None:
     stage = Stage(server)
     await stage.begin()
-    await stage.peer.close(1012)
+    await stage.peer.close(4503)
     await wait_until(lambda: stage.speaker._alone, description="the end is noticed")
     stage.clock.advance(0.1)
     assert await asyncio.wait_for(stage.saying, 5) == 1
-    assert stage.lines == ["the connection was closed with code 1012", "no speech was heard"]
+    assert stage.lines == ["the connection was closed with code 4503", "no speech was heard"]
+
+
+@pytest.mark.parametrize("resumed", [True, False])
+async def test_a_lost_connection_is_told_and_what_was_said_goes_on(server, resumed) -> None:
+    stage = Stage(server, audio_format="pcm16")
+    await stage.begin(resume_token="token")
+    await stage.peer.say(dispatched())
+    await stage.speak_all()
+    spoken = b"".join(frame.audio for frame in audio(stage.peer))
+    stage.peer.cut()
+    stage.peer = await server.peer()
+    wish = await welcome(stage.peer, resumed=resumed, hint="lost", resume_token="next")
+    assert wish.resume_token == "token"
+    await wait_until(
+        lambda: audio(stage.peer)[-1:] and audio(stage.peer)[-1].is_final, description="all again"
+    )
+    assert b"".join(frame.audio for frame in audio(stage.peer)) == spoken
+    await stage.settle(TranslationResult(**RESULT))
+    assert await stage.end() == (0 if resumed else 1)
+    assert stage.lines[0] == ("reconnected" if resumed else "reconnected as a new session: lost")
+    assert stage.lines[-1] == f"utterances: {1 if resumed else 2}, results: 1"
 
 
 async def test_what_a_server_says_cannot_move_the_cursor(server) -> None:
@@ -258,7 +279,7 @@ async def test_what_a_server_says_cannot_move_the_cursor(server) -> None:
     await stage.peer.say(ErrorMessage(code="RATE_LIMITED", message="\x1b[2Jgone\nforged"))
     await wait_until(lambda: stage.lines, description="the error is told")
     assert stage.lines == [r"error RATE_LIMITED: \x1b[2Jgone\nforged"]
-    stage.peer.cut()
+    await stage.peer.close(4503)
     await wait_until(lambda: stage.speaker._alone, description="the end is noticed")
     stage.clock.advance(0.1)
     await asyncio.wait_for(stage.saying, 5)

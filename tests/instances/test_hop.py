@@ -1,4 +1,4 @@
-"""A session on one instance, its node on another: everything arrives, and what is near never takes a detour."""
+"""A session on one instance, its node on another: all arrives, and what is near never takes a detour."""
 
 from __future__ import annotations
 

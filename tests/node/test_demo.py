@@ -35,3 +35,9 @@ def test_it_leaves_out_what_nobody_wants() -> None:
 def test_a_form_it_does_not_know_fails_the_job() -> None:
     with pytest.raises(JobFailed, match="format"):
         demo_translation(assign(audio_format="mp3"))
+
+
+def test_words_that_are_recognised_already_are_kept() -> None:
+    said = demo_translation(assign(audio=b"", text="hello", pipeline=Pipeline(use_asr=False)))
+    assert said.text_asr == "hello"
+    assert said.text_translated == "hello, not translated to pt"

@@ -103,8 +103,9 @@ TABLE: dict[str, dict[str, str]] = {
     "tts_play_ended": {"session_id": "id!", "trace_id": "id!", "group_id": "id!", "ts_end_ms": "count!"},
     "session_close": {"session_id": "id!", "reason": "name!"},
     "result_ack": {"session_id": "id!", "utterance_index": "count!", "speaker_session_id": "id"},
-    "room_create": {"client_ts": "count!", "display_name": "name", "preferred_lang": "lang"},
-    "room_join": {"room_code": "name!", "display_name": "name", "preferred_lang": "lang"},
+    "room_create": {"client_ts": "count!", "display_name": "name", "preferred_lang": "lang", "mode": "name"},
+    "room_join": {"room_code": "name!", "display_name": "name", "preferred_lang": "lang", "mode": "name"},
+    "room_change": {"room_code": "name!", "display_name": "name", "preferred_lang": "lang", "mode": "name"},
     "room_leave": {"room_code": "name!"},
     "room_raw_voice_preference": {
         "room_code": "name!",

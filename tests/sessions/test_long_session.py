@@ -29,6 +29,7 @@ OPTIONS = {
     "results": {"gap_timeout_ms": 1000},
     "job_timeout": {"base_s": 4, "min_s": 4},
     "lives": {"ended_job_s": 1},
+    "transcript": {"max_entries": 200},
 }
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from lingua_scheduler.core.company import Letter, Posted
+from lingua_scheduler.core.company import Letter, Posted, Renewal
 from lingua_scheduler.core.model import InstanceId
 from lingua_scheduler.store.connection import StoreOptions
 from lingua_scheduler.store.instances import GROUP, CompanyOptions
@@ -89,7 +89,7 @@ class Correspondence(RuleBasedStateMachine):
         """Let it renew its presence."""
         if each in self.alive:
             life = self.lives[each]
-            assert self.run(life.instances.renew(life.presence))
+            assert self.run(life.instances.renew(life.presence)) is not Renewal.TAKEN
 
     @rule(each=members)
     def lose_group(self, each):

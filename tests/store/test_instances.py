@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from lingua_scheduler.core.company import Posted
+from lingua_scheduler.core.company import Posted, Renewal
 from lingua_scheduler.errors import InstanceIdTaken
 from lingua_scheduler.store.instances import CompanyOptions
 from store.letters import STARTED_MS, A, B, C, Life
@@ -46,7 +46,7 @@ async def test_all_instances_are_seen_by_each_other(life):
 async def test_renewing_says_what_is_new_and_keeps_the_start(life):
     """AC-58: the time of the start does not move."""
     a = await life().enter()
-    assert await a.instances.renew(a.says(draining=True, about={"jobs": 7}))
+    assert await a.instances.renew(a.says(draining=True, about={"jobs": 7})) is Renewal.HELD
     seen = (await a.instances.company())[A]
     assert (seen.draining, seen.about, seen.started_ms) == (True, {"jobs": 7}, STARTED_MS)
     fields = await a.call("HMGET", a.keys.presence(A), "draining", "started_ms", "url", "boot")
@@ -56,7 +56,7 @@ async def test_renewing_says_what_is_new_and_keeps_the_start(life):
 async def test_renewing_extends_the_lease(life):
     a = await life().enter()
     await a.call("PEXPIRE", a.keys.presence(A), 1500)
-    assert await a.instances.renew(a.presence)
+    assert await a.instances.renew(a.presence) is Renewal.HELD
     assert await a.call("PTTL", a.keys.presence(A)) > 5000
 
 
@@ -65,7 +65,7 @@ async def test_a_presence_that_was_lost_is_written_anew(store, life):
     a = await life().enter()
     store.on_every_server("FLUSHALL")
     assert await a.instances.company() == {}
-    assert await a.instances.renew(a.presence)
+    assert await a.instances.renew(a.presence) is Renewal.LOST
     assert await a.instances.company() == {A: a.presence}
     assert await a.inbox.send(A, b"x") is Posted.SENT
 
@@ -112,7 +112,7 @@ async def test_a_second_process_gives_up_when_the_first_renews(life):
     entering = asyncio.create_task(life(boot="boot-2").enter())
 
     async def renewed() -> bool:
-        assert await first.instances.renew(first.presence)
+        assert await first.instances.renew(first.presence) is Renewal.HELD
         return entering.done()
 
     await wait_until(renewed, description="the second one has given up")
@@ -133,15 +133,15 @@ async def test_a_second_process_gives_up_after_a_bit_more_than_one_lease(life):
 async def test_one_of_many_that_ask_at_once_gets_the_id(life):
     lives = [life(boot=f"boot-{n}") for n in range(4)]
     held = await asyncio.gather(*(each.instances.renew(each.presence) for each in lives))
-    assert sorted(held) == [False, False, False, True]
-    assert await lives[0].instances.company() == {A: lives[held.index(True)].presence}
+    assert sorted(held) == [Renewal.LOST, *[Renewal.TAKEN] * 3]
+    assert await lives[0].instances.company() == {A: lives[held.index(Renewal.LOST)].presence}
 
 
 async def test_a_process_whose_id_was_taken_over_cannot_renew_or_leave(life):
     old, new = await life().enter(), life(boot="boot-2")
     await old.die()
     await new.enter()
-    assert not await old.instances.renew(old.presence)
+    assert await old.instances.renew(old.presence) is Renewal.TAKEN
     await old.instances.leave(old.presence)
     assert await new.instances.company() == {A: new.presence}
     assert await new.call("EXISTS", new.keys.presence(A)) == 1

@@ -278,6 +278,16 @@ async def test_who_heard_no_answer_takes_it_again_by_the_same_try(ledgers, sessi
     assert (first.epoch, again.epoch) == (2, 3)
 
 
+async def test_of_numbered_tries_an_older_one_comes_too_late(ledgers, session):
+    """A client that went on to another instance is not thrown out by its own request from before."""
+    take_over = ledgers.sessions.take_over
+    for number, owner in ((1, A), (3, B)):
+        assert await take_over(SESSION, owner, epoch=1, try_id=f"a.try-%#{number}")
+    for late in ("a.try-%#1", "a.try-%#2", "a-try-%#9", "#9", "a.try-%"):
+        assert await take_over(SESSION, A, epoch=1, try_id=late) is None
+    assert (await take_over(SESSION, A, epoch=1, try_id="a.try-%#10")).epoch == 4
+
+
 async def test_once_something_was_said_the_same_try_is_over(ledgers, session):
     taken = await ledgers.sessions.take_over(SESSION, A, epoch=1, try_id="try-1")
     await ledgers.jobs.create(new_job(session_epoch=taken.epoch), None)

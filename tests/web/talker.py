@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Self, TypeVar
 
 from lingua_scheduler.app import Instance, running
 from lingua_scheduler.edge.server import SESSION_PATH
@@ -19,6 +19,8 @@ from world import configured
 
 PATIENCE_S = 20.0
 
+P = TypeVar("P", bound="Talker")
+
 # Remembers every sound that is played, in the page.
 EAR = """
 globalThis.played = [];
@@ -26,7 +28,7 @@ const start = AudioBufferSourceNode.prototype.start;
 AudioBufferSourceNode.prototype.start = function (...rest) {
   const samples = this.buffer.getChannelData(0);
   const loudness = Math.sqrt(samples.reduce((sum, value) => sum + value * value, 0) / samples.length);
-  played.push({ seconds: this.buffer.duration, loudness, atS: rest[1] ?? 0 });
+  played.push({ seconds: this.buffer.duration, loudness, atS: rest[1] ?? 0, beganMs: performance.now() });
   return start.apply(this, rest);
 };
 """
@@ -68,13 +70,13 @@ class Talker:
         self.wires: list[Wire] = []
         page.on("websocket", lambda socket: self.wires.append(Wire(socket)))
 
-    async def visit(self, url: str) -> Talker:
+    async def visit(self, url: str) -> Self:
         """Open the page and wait until it is of use."""
         await self.page.goto(url)
         await self.sees("#talk:enabled")
         return self
 
-    async def start(self) -> Talker:
+    async def start(self) -> Self:
         """Press Start and wait for the connection."""
         await self.page.click("#talk")
         await self.sees('#state[data-state="open"]')
@@ -158,18 +160,25 @@ class Talker:
 
 
 @asynccontextmanager
-async def talker(browser: Any, **context: Any) -> AsyncIterator[Talker]:
+async def window(browser: Any, person: type[P], script: str = "", **context: Any) -> AsyncIterator[P]:
     """Let somebody come to a fresh browser window; the page must not complain about anything."""
     options = {"viewport": {"width": 1280, "height": 800}, "locale": "en-US", **context}
-    window = await browser.new_context(**options)
+    fresh = await browser.new_context(**options)
     try:
-        page = await window.new_page()
-        await page.add_init_script(EAR)
-        made = Talker(page)
+        page = await fresh.new_page()
+        await page.add_init_script(EAR + script)
+        made = person(page)
         yield made
         assert made.watch.left() == []
     finally:
-        await window.close()
+        await fresh.close()
+
+
+@asynccontextmanager
+async def talker(browser: Any, **context: Any) -> AsyncIterator[Talker]:
+    """Let somebody come to the talk page."""
+    async with window(browser, Talker, **context) as made:
+        yield made
 
 
 class House:

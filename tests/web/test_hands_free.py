@@ -6,6 +6,7 @@ import pytest
 
 from lingua_scheduler.node.job import Translation
 from support import wait_until
+from web.roommate import gathering
 from web.sound import speech, voice
 from web.talker import house, talker
 
@@ -68,3 +69,26 @@ async def test_hands_free_with_headphones_listens_all_the_time(browser, store_op
         assert person.said("tts_play_ended")[0]["frames before"] > heard + 5
         assert not person.said("tts_started")
         assert await person.page.inner_text("#talk-text") == "Listening"
+
+
+async def test_hands_free_in_a_room_others_hear_sentence_after_sentence(browser, store_options):
+    """The way of talking changes within one session, and a break silences the own voice, too."""
+    people = [{"name": "Ann", "lang": "en"}, {"name": "Bo", "lang": "pt"}]
+    async with (
+        house(store_options) as home,
+        home.node() as node,
+        gathering(browser, home, *people) as (ann, bo),
+    ):
+        await ann.connected(1)
+        await ann.page.click("#mode-free")
+        for _ in range(2):
+            await node.answer(await node.next_job(timeout_s=20))
+        await bo.reads_line("Ann", "utterance 1 in pt", "utterance 1")
+        assert len(ann.said("session_init")) == 1
+
+        await ann.page.click("#talk")
+        await ann.reads("#talk-text", "Paused")
+        enabled = "() => calls[0].getSenders()[0].track.enabled"
+        assert await ann.page.evaluate(enabled) is False
+        await ann.page.click("#talk")
+        assert await ann.page.evaluate(enabled) is True

@@ -84,19 +84,43 @@ async def test_files_have_their_types_and_are_sent_again_only_when_they_changed(
         assert again.headers["ETag"] == whole.headers["ETag"]
 
 
+@pytest.mark.parametrize("path", ["/room", "/room/123456"])
+async def test_the_room_page_is_at_its_address_and_at_the_link_of_a_room(store_options, path):
+    async with world(store_options) as house:
+        answer = await get(f"{house.instance.url}{path}", **{"Accept-Encoding": "identity"})
+        assert (answer.status, answer.content_type) == (200, "text/html")
+        assert answer.body == (WEB / "room.html").read_bytes()
+        assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
 @pytest.mark.parametrize(
-    "path", ["/web/", "/web/nothing.js", "/web/..%2Fapp.py", "/web/%2e%2e/app.py", "/nothing"]
+    "path",
+    [
+        "/room/",
+        "/room/12345",
+        "/room/abcdef",
+        "/web/",
+        "/web/nothing.js",
+        "/web/..%2Fapp.py",
+        "/web/%2e%2e/app.py",
+        "/nothing",
+    ],
 )
 async def test_nothing_else_is_served(store_options, path):
     async with world(store_options) as house:
         assert (await get(f"{house.instance.url}{path}")).status == 404
 
 
-def test_pages_name_only_files_that_are_there_and_no_script_or_style_in_line():
-    page = (WEB / "talk.html").read_text()
-    for name in re.findall(r'(?:src|href)="([^"]+)"', page):
+@pytest.mark.parametrize("page", ["talk.html", "room.html"])
+def test_a_page_names_only_what_is_there_and_has_no_script_or_style_in_line(page):
+    text = (WEB / page).read_text()
+    named = set(re.findall(r'(?:src|href)="([^"]+)"', text)) - {"/", "/room"}
+    for name in named:
         assert (WEB / name.removeprefix("/web/")).is_file(), name
-    assert not re.search(r"<script(?![^>]*src=)|<style|style=|\son\w+=", page)
+    assert not re.search(r"<script(?![^>]*src=)|<style|style=|\son\w+=", text)
+
+
+def test_scripts_name_only_what_is_there_and_never_write_markup():
     for script in WEB.glob("*.js"):
         text = script.read_text()
         for name in re.findall(r'from "\./([^"]+)"', text):

@@ -1,4 +1,4 @@
-"""Who may give orders over HTTP: whoever has the admin token or, without one, a program on this machine."""
+"""Who may give orders over HTTP: holders of the admin token or an admin key, else local programs."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable
 from functools import wraps
+from typing import Annotated
 from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import hdrs, web
 
+from lingua_scheduler.core.keys import KEY_MARK, bearer_of
 from lingua_scheduler.secret import Secret
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-_BEARER = "bearer "
 _PROXY_MARKS = ("Forwarded", "Via", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-IP")
 _SAME_PAGE = ("same-origin", "none")
 _JSON = "application/json"
 
 
 class AdminOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who may give orders over HTTP."""
+    """Who may ask and give orders over HTTP, and how fresh the answers are."""
 
     token: Secret = Secret("")
-    """What orders must bring as `Authorization: Bearer`; empty: only programs on this machine give any."""
+    """What orders bring as `Authorization: Bearer`, or an admin key; empty: local programs need neither."""
+    open_metrics: bool = True
+    """Everybody may read `/metrics`; without it, only those who may ask for everything else."""
+    refresh_ms: Annotated[int, msgspec.Meta(ge=100, le=10_000)] = 1000
+    """How often what people watch is looked at again."""
 
 
 def json_answer(data: object, *, status: int = 200) -> web.Response:
@@ -41,11 +46,26 @@ def problem(status: int, title: str, detail: str) -> web.Response:
     )
 
 
-class Guard:
-    """Lets requests of operators through, and nobody else's."""
+def unauthorised(detail: str) -> web.Response:
+    """Answer somebody who shows nothing, or something wrong."""
+    answer = problem(401, "Unauthorized", detail)
+    answer.headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
+    return answer
 
-    def __init__(self, options: AdminOptions) -> None:
+
+def credential(request: web.Request) -> str | None:
+    """Read what a request shows: None for nothing, empty for nothing readable."""
+    return bearer_of(request.headers.getall(hdrs.AUTHORIZATION, ()))
+
+
+class Guard:
+    """Lets requests of operators through, and nobody else's; `is_admin` judges keys by their sender."""
+
+    def __init__(
+        self, options: AdminOptions, is_admin: Callable[[str, str], bool] = lambda _key, _remote: False
+    ) -> None:
         self._token = options.token
+        self._is_admin = is_admin
 
     def only(self, handler: Handler) -> Handler:
         """Make a handler that refuses strangers."""
@@ -57,23 +77,23 @@ class Guard:
         return guarded
 
     def _refusal(self, request: web.Request) -> web.Response | None:
-        if self._token:
-            if not self._has_token(request):
-                answer = problem(401, "Unauthorized", "send Authorization: Bearer with the admin token")
-                answer.headers[hdrs.WWW_AUTHENTICATE] = "Bearer"
-                return answer
+        shown = credential(request) or ""
+        is_key = shown.startswith(KEY_MARK)
+        if is_key or self._token:
+            known = self._is_token(shown) or (is_key and self._is_admin(shown, request.remote or ""))
+            if not known:
+                return unauthorised("send Authorization: Bearer with the admin token or an admin key")
         elif not _is_local(request):
-            return problem(403, "Forbidden", "set admin.token to give orders from elsewhere")
+            return problem(
+                403, "Forbidden", "set admin.token or send an admin key to give orders from elsewhere"
+            )
         if request.method == hdrs.METH_POST and request.content_type != _JSON:
             return problem(415, "Unsupported Media Type", f"send Content-Type: {_JSON}")
         return None
 
-    def _has_token(self, request: web.Request) -> bool:
-        said = request.headers.getall(hdrs.AUTHORIZATION, ())
-        if len(said) != 1 or said[0][: len(_BEARER)].lower() != _BEARER:
-            return False
-        brought = said[0][len(_BEARER) :].strip()
-        return hmac.compare_digest(brought.encode(errors="replace"), self._token.encode())
+    def _is_token(self, shown: str) -> bool:
+        same = hmac.compare_digest(shown.encode(errors="replace"), self._token.encode())
+        return same and bool(self._token)
 
 
 def _is_local(request: web.Request) -> bool:

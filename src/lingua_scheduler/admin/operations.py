@@ -2,55 +2,80 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import partial
+from typing import Annotated, Any
 
 import msgspec
 from aiohttp import web
 
-from lingua_scheduler.admin.guard import Guard, json_answer, problem
+from lingua_scheduler.admin.endpoint import Endpoint, path_word
+from lingua_scheduler.admin.guard import json_answer, problem
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.errors import StoreError
-from lingua_scheduler.flow.drain import Drain, DrainOptions
-from lingua_scheduler.flow.node_orders import NodeOrders
+from lingua_scheduler.flow.drain import Drain, DrainOptions, DrainReport
+from lingua_scheduler.flow.node_orders import NodeOrders, NodeReport
 
 _ACCEPTED = 202
 _LONGEST_DEADLINE_S = 3600
 
 
-class _Order(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DrainOrder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of an order to drain."""
 
     deadline_s: Annotated[float, msgspec.Meta(ge=0, le=_LONGEST_DEADLINE_S)] | None = None
 
 
-_decode = msgspec.json.Decoder(_Order).decode
+_decode = msgspec.json.Decoder(DrainOrder).decode
 
 
 class Operations:
     """`/api/v1/drain` and `/api/v1/nodes/{node_id}/drain`."""
 
-    def __init__(self, guard: Guard, drain: Drain, nodes: NodeOrders, options: DrainOptions) -> None:
-        self._guard = guard
+    def __init__(self, drain: Drain, nodes: NodeOrders, options: DrainOptions) -> None:
         self._drain = drain
         self._nodes = nodes
         self._deadline_s = options.deadline_s
 
-    def routes(self) -> list[web.RouteDef]:
-        """Give the routes to add to the server."""
-        only, here, node = self._guard.only, "/api/v1/drain", "/api/v1/nodes/{node_id}/drain"
+    def endpoints(self) -> list[Endpoint]:
+        """Give what to serve."""
+        here = partial(Endpoint, path="/api/v1/drain", answer=DrainReport)
+        node = partial(
+            Endpoint,
+            path="/api/v1/nodes/{node_id}/drain",
+            answer=NodeReport,
+            parameters=(path_word("node_id", "Id of the node."),),
+        )
+        about = "Take {} out of service: what is under way finishes, nothing new comes."
+        accepted: dict[str, Any] = {"status": _ACCEPTED, "body": DrainOrder}
+        instance, the_node = "this instance", "a node"
         return [
-            web.post(here, only(self._start)),
-            web.get(here, only(self._show)),
-            web.delete(here, only(self._cancel)),
-            web.post(node, only(self._drain_node)),
-            web.get(node, only(self._show_node)),
-            web.delete(node, only(self._resume_node)),
+            here(method="POST", about=about.format(instance), handler=self._start, **accepted),
+            here(method="GET", about="Tell how far the drain of this instance is.", handler=self._show),
+            here(method="DELETE", about="Take the drain of this instance back.", handler=self._cancel),
+            node(
+                method="POST",
+                about=about.format(the_node),
+                handler=self._drain_node,
+                problems=(404, 503),
+                **accepted,
+            ),
+            node(
+                method="GET",
+                about="Tell how far a node's drain is.",
+                handler=self._show_node,
+                problems=(404,),
+            ),
+            node(
+                method="DELETE",
+                about="Take the drain of a node back.",
+                handler=self._resume_node,
+                status=_ACCEPTED,
+                problems=(404, 503),
+            ),
         ]
 
     async def _start(self, request: web.Request) -> web.Response:
         order = await _order(request)
-        if isinstance(order, web.Response):
-            return order
         self._drain.start(order.deadline_s)
         return json_answer(self._drain.report(), status=_ACCEPTED)
 
@@ -63,8 +88,6 @@ class Operations:
 
     async def _drain_node(self, request: web.Request) -> web.Response:
         order = await _order(request)
-        if isinstance(order, web.Response):
-            return order
         within_s = self._deadline_s if order.deadline_s is None else order.deadline_s
         return await self._give(_node_id(request), within_s)
 
@@ -96,8 +119,5 @@ def _unknown() -> web.Response:
     return problem(404, "Not Found", "no node with this id is known")
 
 
-async def _order(request: web.Request) -> _Order | web.Response:
-    try:
-        return _decode(await request.read() or b"{}")
-    except msgspec.DecodeError as error:
-        return problem(400, "Bad Request", str(error))
+async def _order(request: web.Request) -> DrainOrder:
+    return _decode(await request.read() or b"{}")

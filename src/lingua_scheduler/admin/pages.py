@@ -1,4 +1,4 @@
-"""The pages for people: the talk page at `/`, its files below `/web/`, and the languages it can offer."""
+"""The pages for people: to talk at `/`, rooms at `/room`, their files, and the languages they can offer."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _TYPES: Final = {
 _HOST: Final = re.compile(r"[A-Za-z0-9.\-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 _LANGUAGE: Final = re.compile(r"[a-z0-9_-]{1,35}")  # what a client may ask for
 _TALK: Final = "talk.html"
+_ROOM: Final = "room.html"
 _CAPTIONS: Final = frozenset({"asr", "nmt"})  # the services without which nothing is translated
 _VOICE: Final = "tts"
 
@@ -65,12 +66,17 @@ class Pages:
         """Give the routes to add to the server."""
         return [
             web.get("/", self._talk),
+            web.get("/room", self._room),
+            web.get(r"/room/{code:\d{6}}", self._room),
             web.get("/web/{name}", self._file),
             web.get("/api/v1/languages", self._languages),
         ]
 
     async def _talk(self, request: web.Request) -> web.Response:
         return _answer(request, self._files[_TALK])
+
+    async def _room(self, request: web.Request) -> web.Response:
+        return _answer(request, self._files[_ROOM])
 
     async def _file(self, request: web.Request) -> web.Response:
         found = self._files.get(request.match_info["name"])

@@ -8,105 +8,170 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from lingua_scheduler.admin.endpoint import BadParameter, Endpoint, Parameter, query_word, word
+from lingua_scheduler.admin.guard import json_answer, problem
+from lingua_scheduler.admin.read_model import Picture, ReadModel
 from lingua_scheduler.core.model import NodeId, Pair, PoolId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.core.pools import PoolPlan, PoolsOptions
 from lingua_scheduler.errors import DependencyDown
 from lingua_scheduler.flow.simulation import Answer, Question, Simulation
-from lingua_scheduler.flow.snapshot import Snapshot
 
 _SAMPLE = 5
+_MOST_REQUIRED = 32
 _WORD_CHARS = 128
+_QUERY = (
+    query_word("routing_key", "What the pool is found by."),
+    query_word("tenant_id", "Tenant of the job; also its routing key, unless that is named."),
+    query_word("session_id", "Session of the job; its routing key when nothing else is named."),
+    Parameter(
+        "required",
+        "A service type, service or model that the job needs; may be said again.",
+        {
+            "type": "array",
+            "maxItems": _MOST_REQUIRED,
+            "items": {"type": "string", "maxLength": _WORD_CHARS},
+        },
+    ),
+    query_word("src_lang", "Language spoken; zh unless named."),
+    query_word("tgt_lang", "Language wanted; en unless named."),
+    query_word("exclude_node_id", "A node that must not be chosen."),
+)
+
+
+class PoolRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A pool and how many nodes it has."""
+
+    pool_id: int
+    pool_name: str = ""
+    pool_required_services: list[str] = []
+    total_nodes: int = msgspec.field()
+    online_nodes: int = msgspec.field()
+    ready_nodes: int = msgspec.field()
+    core_services_installed: dict[str, int] = msgspec.field()
+    core_services_ready: dict[str, int] = msgspec.field()
+    sample_node_ids: list[str] = msgspec.field()
+
+
+class PoolsAnswer(msgspec.Struct, frozen=True):
+    """The configured pools, and what is in them."""
+
+    config: PoolsOptions
+    pools: list[PoolRow]
+
+
+class SimulationSteps(msgspec.Struct, frozen=True):
+    """How the answer was found; an attempt is a pool, what it said and how many nodes it has."""
+
+    pool_count: int
+    preferred_pool: int | None
+    selected_pool: int | None
+    fallback_used: bool
+    attempts: list[tuple[int, str, int]]
+
+
+class SimulationAnswer(msgspec.Struct, frozen=True):
+    """Who would get a job, and why the others would not."""
+
+    routing_key: str
+    required: list[str]
+    selected_node_id: str | None
+    debug: SimulationSteps
+    breakdown: dict[str, int]
 
 
 class Pools:
     """Shows what placement sees and would do."""
 
     def __init__(
-        self, options: PoolsOptions, plan: PoolPlan, snapshot: Snapshot, simulation: Simulation
+        self, options: PoolsOptions, plan: PoolPlan, model: ReadModel, simulation: Simulation
     ) -> None:
         self._options = options
         self._plan = plan
-        self._snapshot = snapshot
+        self._model = model
         self._simulation = simulation
 
-    def routes(self) -> list[web.RouteDef]:
-        """Give the routes to add to the server."""
+    def endpoints(self) -> list[Endpoint]:
+        """Give what to serve."""
         return [
-            web.get("/api/v1/phase3/pools", self._pools),
-            web.get("/api/v1/phase3/simulate", self._simulate),
+            Endpoint(
+                method="GET",
+                path="/api/v1/phase3/pools",
+                about="Show the pools and the nodes in them.",
+                handler=self._show,
+                answer=PoolsAnswer,
+            ),
+            Endpoint(
+                method="GET",
+                path="/api/v1/phase3/simulate",
+                about="Tell which node a job would get now; nothing is taken and nothing is counted.",
+                handler=self._simulate,
+                answer=SimulationAnswer,
+                parameters=_QUERY,
+                problems=(503,),
+            ),
         ]
 
-    async def _pools(self, _request: web.Request) -> web.Response:
-        nodes: dict[PoolId, list[NodeFacts]] = {pool: [] for pool in self._plan.known}
-        for facts in self._snapshot.nodes():
-            nodes[facts.pool].append(facts)
-        return _json(
-            {
-                "config": msgspec.to_builtins(self._options),
-                "pools": [self._pool(pool, members) for pool, members in sorted(nodes.items())],
-            }
-        )
+    async def _show(self, request: web.Request) -> web.Response:
+        return self._model.answer(request, "pools", self.pools)
 
-    def _pool(self, pool: PoolId, members: list[NodeFacts]) -> dict[str, Any]:
+    def pools(self, picture: Picture) -> PoolsAnswer:
+        """Count the nodes of every pool."""
+        nodes: dict[PoolId, list[NodeFacts]] = {pool: [] for pool in self._plan.known}
+        for facts in picture.nodes:
+            nodes[facts.pool].append(facts)
+        return PoolsAnswer(self._options, [self._pool(*each) for each in sorted(nodes.items())])
+
+    def _pool(self, pool: PoolId, members: list[NodeFacts]) -> PoolRow:
         names = {named.pool_id: named.name for named in self._options.by_capability}
-        required = sorted(self._plan.required_services(pool))
         ready = [facts for facts in members if facts.closed is None]
-        shown: dict[str, Any] = {"pool_id": pool}
-        if names.get(pool):
-            shown["pool_name"] = names[pool]
-        if required:
-            shown["pool_required_services"] = required
-        return {
-            **shown,
-            "total_nodes": len(members),
-            "online_nodes": sum(facts.closed is not Exclusion.OFFLINE for facts in members),
-            "ready_nodes": len(ready),
-            "core_services_installed": dict(Counter(kind for facts in members for kind in facts.types)),
-            "core_services_ready": dict(Counter(kind for facts in ready for kind in facts.types)),
-            "sample_node_ids": sorted(facts.node_id for facts in members)[:_SAMPLE],
-        }
+        return PoolRow(
+            pool_id=pool,
+            pool_name=names.get(pool) or "",
+            pool_required_services=sorted(self._plan.required_services(pool)),
+            total_nodes=len(members),
+            online_nodes=sum(facts.closed is not Exclusion.OFFLINE for facts in members),
+            ready_nodes=len(ready),
+            core_services_installed=dict(Counter(kind for facts in members for kind in facts.types)),
+            core_services_ready=dict(Counter(kind for facts in ready for kind in facts.types)),
+            sample_node_ids=[*sorted(facts.node_id for facts in members)[:_SAMPLE]],
+        )
 
     async def _simulate(self, request: web.Request) -> web.Response:
-        query = request.query
-        words = [value for name in query for value in query.getall(name)]
-        if any(len(word) > _WORD_CHARS for word in words):
-            return _problem(400, f"a value is longer than {_WORD_CHARS} characters")
-        tenant_id = query.get("tenant_id") or None
-        question = Question(
-            pair=Pair(query.get("src_lang", "zh").lower(), query.get("tgt_lang", "en").lower()),
-            tenant_id=tenant_id,
-            routing_key=query.get("routing_key") or tenant_id or query.get("session_id") or "default",
-            required=tuple(query.getall("required", [])),
-            exclude=NodeId(query["exclude_node_id"]) if query.get("exclude_node_id") else None,
-        )
         try:
-            answer = await self._simulation.ask(question)
+            answer = await self._simulation.ask(_question(request))
         except DependencyDown:
-            return _problem(503, "Redis cannot be reached")
-        return _json(self._shown(answer))
+            return problem(503, "Service Unavailable", "Redis cannot be reached")
+        return json_answer(self._shown(answer))
 
-    def _shown(self, answer: Answer) -> dict[str, Any]:
+    def _shown(self, answer: Answer) -> SimulationAnswer:
         selected = answer.selected
-        return {
-            "routing_key": answer.question.routing_key,
-            "required": list(answer.question.required),
-            "selected_node_id": selected.node_id if selected else None,
-            "debug": {
-                "pool_count": len(self._plan.pools),
-                "preferred_pool": answer.preferred,
-                "selected_pool": selected.pool if selected else None,
-                "fallback_used": selected is not None and selected.pool != answer.preferred,
-                "attempts": [[tried.pool, tried.reason, tried.candidates] for tried in answer.attempts],
-            },
-            "breakdown": {reason.value: answer.breakdown.get(reason, 0) for reason in Exclusion},
-        }
+        return SimulationAnswer(
+            routing_key=answer.question.routing_key,
+            required=list(answer.question.required),
+            selected_node_id=selected.node_id if selected else None,
+            debug=SimulationSteps(
+                pool_count=len(self._plan.pools),
+                preferred_pool=answer.preferred,
+                selected_pool=selected.pool if selected else None,
+                fallback_used=selected is not None and selected.pool != answer.preferred,
+                attempts=[(tried.pool, tried.reason, tried.candidates) for tried in answer.attempts],
+            ),
+            breakdown={reason.value: answer.breakdown.get(reason, 0) for reason in Exclusion},
+        )
 
 
-def _json(data: dict[str, Any]) -> web.Response:
-    return web.Response(body=msgspec.json.encode(data), content_type="application/json")
-
-
-def _problem(status: int, detail: str) -> web.Response:
-    body = msgspec.json.encode({"type": "about:blank", "status": status, "detail": detail})
-    return web.Response(body=body, status=status, content_type="application/problem+json")
+def _question(request: web.Request) -> Question:
+    tenant_id, exclude = word(request, "tenant_id"), word(request, "exclude_node_id")
+    src, tgt = word(request, "src_lang") or "zh", word(request, "tgt_lang") or "en"
+    required: list[Any] = request.query.getall("required", [])
+    if len(required) > _MOST_REQUIRED or any(len(each) > _WORD_CHARS for each in required):
+        raise BadParameter(f"required: at most {_MOST_REQUIRED} words of {_WORD_CHARS} characters")
+    routing_key = word(request, "routing_key") or tenant_id or word(request, "session_id") or "default"
+    return Question(
+        pair=Pair(src.lower(), tgt.lower()),
+        tenant_id=tenant_id or None,
+        routing_key=routing_key,
+        required=tuple(required),
+        exclude=NodeId(exclude) if exclude else None,
+    )

@@ -2,6 +2,14 @@
 
 from lingua_scheduler.client.connection import ClientOptions
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused
+from lingua_scheduler.client.lasting import LastingClient
 from lingua_scheduler.client.session import SessionClient
 
-__all__ = ["ClientOptions", "ConnectionLost", "ServerUnreachable", "SessionClient", "SessionRefused"]
+__all__ = [
+    "ClientOptions",
+    "ConnectionLost",
+    "LastingClient",
+    "ServerUnreachable",
+    "SessionClient",
+    "SessionRefused",
+]

@@ -14,7 +14,9 @@ from aiohttp import ClientWSTimeout, WSMsgType
 
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused
 from lingua_scheduler.client.inbox import Inbox
+from lingua_scheduler.core.keys import bearer_header
 from lingua_scheduler.errors import InvalidMessage
+from lingua_scheduler.secret import Secret
 from lingua_scheduler.wire.codec import DEFAULT_OPTIONS, decode_from_server
 from lingua_scheduler.wire.session import SessionCloseAck, ToClient
 
@@ -30,6 +32,8 @@ _Socket = aiohttp.ClientWebSocketResponse[bool]
 class ClientOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a client keeps its connection."""
 
+    token: Secret = Secret("")
+    """Key or token to show to the server; empty: none."""
     heartbeat_s: _Seconds = 25.0
     """Time between two heartbeats of the client."""
     connect_timeout_s: _Seconds = 10.0
@@ -38,6 +42,18 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Time for the server to translate what was said last and to acknowledge the end."""
     inbox_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 16 * 2**20
     """Most unread bytes; beyond them the client stops reading its socket."""
+    keep_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 8 * 2**20
+    """Most audio that a lasting client keeps until the server has it safe."""
+    acknowledge_results: Annotated[int, msgspec.Meta(ge=1)] = 10
+    """Results that a lasting client acknowledges at once."""
+    acknowledge_after_s: _Seconds = 1.0
+    """Time after which it acknowledges fewer."""
+    reconnect_min_s: _Seconds = 0.2
+    """Pause of a lasting client after its first vain attempt to come back; each one doubles it."""
+    reconnect_max_s: _Seconds = 5.0
+    """Longest pause."""
+    reconnect_for_s: _Seconds = 120.0
+    """Time after which it gives up."""
 
 
 class Connection:
@@ -50,6 +66,8 @@ class Connection:
         self.close_code: int | None = None  # set when the connection has ended
         self.goodbye = False  # the server has acknowledged the end of the session
         self.over = asyncio.Event()  # set by that, or by the end of the connection
+        self.lasting = False  # the inbox outlives the connection
+        self.listener: Callable[[ToClient], bool] = lambda _: True  # tells what goes into the inbox
         self._options = options
         self._shared_http = http
         self._own_http: aiohttp.ClientSession | None = None
@@ -65,6 +83,7 @@ class Connection:
             async with asyncio.timeout(self._options.connect_timeout_s):
                 self._socket = await http.ws_connect(
                     self.url,
+                    headers=bearer_header(self._options.token),
                     max_msg_size=_LARGEST_BYTES,
                     timeout=ClientWSTimeout(ws_close=_CLOSE_S),
                     decode_text=False,
@@ -102,6 +121,20 @@ class Connection:
             raise ConnectionLost(self.close_code or _ABNORMAL)
         return message
 
+    async def unless_lost(self, answer: asyncio.Future[ToClient], timeout_s: float) -> ToClient:
+        """Wait for an answer; TimeoutError or ConnectionLost when it does not come."""
+        over = asyncio.create_task(self.over.wait())
+        try:
+            await asyncio.wait((answer, over), timeout=timeout_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            over.cancel()
+        if answer.done():
+            return answer.result()
+        answer.cancel()
+        if self.over.is_set():
+            raise ConnectionLost(self.close_code or _ABNORMAL)
+        raise TimeoutError
+
     async def close(self) -> None:
         """Close by agreement and let everything go; what was heard stays readable."""
         if self._socket is not None:
@@ -110,12 +143,16 @@ class Connection:
 
     async def cut(self) -> None:
         """End it without a word, as a lost network does."""
+        self.sever()
+        await self._forget()
+
+    def sever(self) -> None:
+        """Let no byte pass any more; the reader will notice."""
         ours = self._socket.get_extra_info("socket") if self._socket else None
         with suppress(OSError):
             if ours is not None:
                 with socket.fromfd(ours.fileno(), ours.family, ours.type) as copy:  # as no transport lets us
                     copy.shutdown(socket.SHUT_RDWR)
-        await self._forget()
 
     async def _read(self, socket: _Socket) -> None:
         try:
@@ -125,13 +162,15 @@ class Connection:
                 except InvalidMessage:
                     self.unreadable += 1
                     continue
-                await self.inbox.put(message, len(frame.data))
+                if self.listener(message):
+                    await self.inbox.put(message, len(frame.data))
                 if isinstance(message, SessionCloseAck):
                     self.goodbye = True
                     self.over.set()
         finally:
             self.close_code = socket.close_code or _ABNORMAL
-            self.inbox.end()
+            if not self.lasting:
+                self.inbox.end()
             self.over.set()
 
     async def _forget(self) -> None:

@@ -30,10 +30,11 @@ class Said:
 
 
 class Conversation:
-    """The utterances of one session, by number."""
+    """The utterances of one speaker, by number; those of a session that follows another one count on."""
 
     def __init__(self) -> None:
         self.utterances: dict[int, Said] = {}
+        self._first = 0  # the number of the session's first utterance
         self._voiced_at: list[float] = []  # when frames with speech in them were sent
         self._settled_below = 0  # results come in order: whatever is lower has its answer, if any
 
@@ -45,10 +46,11 @@ class Conversation:
         """Take a message; return the utterance it is about."""
         if not isinstance(message, UiEvent | AsrPartial | TranslationResult | MissingResult):
             return None
-        said = self.utterances.get(message.utterance_index)
+        number = self._first + message.utterance_index
+        said = self.utterances.get(number)
         if said is None:
             elapsed_ms = message.elapsed_ms if isinstance(message, UiEvent) else None
-            said = Said(message.utterance_index, self._end_of_speech(now - (elapsed_ms or 0) / 1000))
+            said = Said(number, self._end_of_speech(now - (elapsed_ms or 0) / 1000))
             self.utterances[said.index] = said
         if isinstance(message, TranslationResult):
             said.result, said.missing, said.answered_at = message, None, now
@@ -57,6 +59,12 @@ class Conversation:
             said.missing = message.reason
             self._settled_below = max(self._settled_below, said.index)
         return said
+
+    def begin_anew(self) -> None:
+        """The session was lost and another one follows: what waits for an answer will get none."""
+        for said in self.open:
+            said.missing = "session_lost"
+        self._first = self._settled_below = max(self.utterances, default=-1) + 1
 
     def _end_of_speech(self, cut_at: float) -> float:
         """Find the last frame with speech in it before the cut."""

@@ -23,6 +23,22 @@ async def until(clock: Clock, when: float) -> None:
         handle.cancel()
 
 
+class Burst:
+    """Lets many messages through at once and then only as many as a server takes from one client."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = clock.now()
+        self._number = 0
+
+    async def wait(self) -> None:
+        """Return when the next message may go."""
+        too_many = self._number - _FAST_AT_ONCE
+        self._number += 1
+        if too_many >= 0:
+            await until(self._clock, self._began + too_many / _FAST_FRAMES_PER_S)
+
+
 async def spoken(frames: Iterable[bytes], frame_s: float, clock: Clock) -> AsyncIterator[bytes]:
     """Give each frame when its last sample would have been spoken."""
     began = clock.now()
@@ -33,8 +49,7 @@ async def spoken(frames: Iterable[bytes], frame_s: float, clock: Clock) -> Async
 
 async def hurried(frames: Iterable[bytes], clock: Clock) -> AsyncIterator[bytes]:
     """Give frames as fast as a server takes them from one client."""
-    began = clock.now()
-    for number, frame in enumerate(frames):
-        if number >= _FAST_AT_ONCE:
-            await until(clock, began + (number - _FAST_AT_ONCE) / _FAST_FRAMES_PER_S)
+    burst = Burst(clock)
+    for frame in frames:
+        await burst.wait()
         yield frame

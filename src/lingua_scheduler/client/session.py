@@ -6,24 +6,24 @@ A connection costs two tasks, one that reads and one that sends heartbeats; noth
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar, cast
 
 import aiohttp
 import msgspec
 
-from lingua_scheduler import __version__
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.client.connection import ClientOptions, Connection
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused
 from lingua_scheduler.client.pace import until
+from lingua_scheduler.client.wish import agreed_about, wish_for
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.core.model import AudioFormat
 from lingua_scheduler.wire.address import SESSION_PATH, endpoint
 from lingua_scheduler.wire.audio import build_frame
 from lingua_scheduler.wire.codec import encode
-from lingua_scheduler.wire.opus import SPEECH_RATE
 from lingua_scheduler.wire.session import (
     AudioChunk,
     ClientHeartbeat,
@@ -40,13 +40,10 @@ from lingua_scheduler.wire.session import (
     Utterance,
 )
 
+__all__ = ["SessionClient", "wish_for"]
+
 M = TypeVar("M")
-
-
-def wish_for(src_lang: str, tgt_lang: str, **members: Any) -> SessionInit:
-    """Word a `session_init` of this client."""
-    names: dict[str, Any] = {"client_version": f"lingua-python-{__version__}", "platform": "python"}
-    return SessionInit(src_lang=src_lang, tgt_lang=tgt_lang, **{**names, **members})
+NO_SESSION = "a connection without a session cannot be resumed"
 
 
 class SessionClient:
@@ -54,7 +51,7 @@ class SessionClient:
 
     def __init__(
         self,
-        url: str,
+        url: str | Sequence[str],
         wish: SessionInit | None,
         *,
         clock: Clock | None = None,
@@ -64,7 +61,8 @@ class SessionClient:
         self._wish = wish
         self._clock = clock or SystemClock()
         self._options = options or ClientOptions()
-        self._connection = Connection(endpoint(url, SESSION_PATH), self._options, http)
+        self._urls = deque(endpoint(each, SESSION_PATH) for each in ([url] if isinstance(url, str) else url))
+        self._connection = Connection(self._urls[0], self._options, http)
         self._tasks = Tasks()
         self._next_utterance = 0
         self.ack: SessionInitAck | None = None  # what was agreed
@@ -74,7 +72,7 @@ class SessionClient:
     @asynccontextmanager
     async def connect(
         cls,
-        url: str,
+        url: str | Sequence[str],
         wish: SessionInit | None = None,
         *,
         clock: Clock | None = None,
@@ -84,8 +82,8 @@ class SessionClient:
     ) -> AsyncIterator[Self]:
         """Open a session for the length of a block; `wishes` are members of `session_init`.
 
-        ServerUnreachable or SessionRefused when there is none. Leaving the block ends the connection; call
-        `close` before to hear what is still being translated.
+        The first of several addresses counts. ServerUnreachable or SessionRefused when there is no session.
+        Leaving the block ends the connection; call `close` before to hear what is still being translated.
         """
         client = cls(url, wish or wish_for(**wishes), clock=clock, options=options, http=http)
         try:
@@ -97,7 +95,7 @@ class SessionClient:
     @classmethod
     @asynccontextmanager
     async def raw(cls, url: str) -> AsyncIterator[Self]:
-        """Connect without a word, to send whatever should be sent."""
+        """Connect without a word, to send anything."""
         client = cls(url, None)
         try:
             await client.open()
@@ -116,7 +114,7 @@ class SessionClient:
     async def reconnect(self, url: str | None = None, *, resume: bool = True) -> SessionInitAck:
         """Come back, to the same server or another, into the same session if the server lets us."""
         if self._wish is None:
-            raise ValueError("a connection without a session cannot be resumed")
+            raise ValueError(NO_SESSION)
         await self.disconnect()
         if url is not None:
             self._connection.url = endpoint(url, SESSION_PATH)
@@ -191,10 +189,7 @@ class SessionClient:
             client_timestamp_ms=self._clock.wall_ms(),
         )
         self.seq += 1
-        if self.ack is not None and self.ack.use_binary_frame:
-            await self._connection.send(build_frame(chunk), text=False)
-        else:
-            await self._connection.send(encode(chunk), text=True)
+        await self._speak(chunk)
         return chunk.seq
 
     async def finish(self) -> int:
@@ -205,15 +200,8 @@ class SessionClient:
         """Send a whole utterance, numbered by itself unless told; return its number."""
         number = self._next_utterance if index is None else index
         self._next_utterance = number + 1
-        known: dict[str, Any] = {
-            "src_lang": self._wish.src_lang if self._wish else None,
-            "tgt_lang": self._wish.tgt_lang if self._wish else None,
-            "manual_cut": True,
-            "audio_format": self.audio_format.value,
-            "sample_rate": (self.ack and self.ack.negotiated_sample_rate) or SPEECH_RATE,
-        }
-        said = {**known, **members}
-        await self.send(Utterance(session_id=self.session_id, utterance_index=number, audio=audio, **said))
+        known = {**agreed_about(self._wish, self.ack), **members}
+        await self.send(Utterance(session_id=self.session_id, utterance_index=number, audio=audio, **known))
         return number
 
     async def heartbeat(self) -> None:
@@ -265,13 +253,18 @@ class SessionClient:
 
     # Inside
 
+    async def _speak(self, chunk: AudioChunk) -> None:
+        if chunk.session_id != self.session_id:
+            chunk = msgspec.structs.replace(chunk, session_id=self.session_id)
+        if self.ack is not None and self.ack.use_binary_frame:
+            await self._connection.send(build_frame(chunk), text=False)
+        else:
+            await self._connection.send(encode(chunk), text=True)
+
     async def _introduce(self, wish: SessionInit) -> SessionInitAck:
-        await self.send(wish)
         try:
-            answer = await self._connection.hear(
-                lambda message: isinstance(message, SessionInitAck | ErrorMessage),
-                self._options.connect_timeout_s,
-            )
+            await self._connection.send(encode(wish), text=True)
+            answer = await self._answered()
         except TimeoutError:
             raise ServerUnreachable(f"{self._connection.url} does not answer") from None
         except ConnectionLost as lost:
@@ -281,6 +274,12 @@ class SessionClient:
         self.ack = cast("SessionInitAck", answer)
         self._tasks.start(self._beat(), name="client heartbeat")
         return self.ack
+
+    async def _answered(self) -> ToClient:
+        return await self._connection.hear(
+            lambda message: isinstance(message, SessionInitAck | ErrorMessage),
+            self._options.connect_timeout_s,
+        )
 
     def _about(self, result: TranslationResult) -> dict[str, str] | None:
         if result.group_id is None:

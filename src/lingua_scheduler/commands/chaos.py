@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from pathlib import Path
 from lingua_scheduler.chaos.driver import Verdict, run
 from lingua_scheduler.chaos.faults import TRAITS, Fault
 from lingua_scheduler.chaos.plan import Plan, Shape, crashing, planned, possible, rolling
+from lingua_scheduler.chaos.processes import ChaosError
 from lingua_scheduler.crash import CrashPoint
 from lingua_scheduler.errors import ConfigError
 
@@ -82,11 +84,22 @@ def _holds(plan: Plan, request: ChaosRequest) -> bool:
     print("\n".join(plan.lines()), flush=True)
     name = f"{plan.armed.partition(':')[0]}-{plan.seed}" if plan.armed else f"seed-{plan.seed}"
     with _directory(request.keep, name) as directory:
-        verdict: Verdict = asyncio.run(run(plan, directory))
+        verdict = asyncio.run(_run(plan, directory))
         print("\n".join(f"  {line}" for line in verdict.lines()))
         where = f"; histories in {directory}" if request.keep else ""
         print(f"  {'held' if verdict.holds else 'FAILED'}{where}\n", flush=True)
     return verdict.holds
+
+
+async def _run(plan: Plan, directory: Path) -> Verdict:
+    """Run a plan; when told to stop, end its processes first."""
+    task = asyncio.current_task()
+    if task is not None:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    try:
+        return await run(plan, directory)
+    except asyncio.CancelledError:
+        raise ChaosError("told to stop") from None
 
 
 @contextmanager

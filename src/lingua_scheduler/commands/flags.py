@@ -73,6 +73,30 @@ def add_dlq_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit", type=int, default=50, metavar="N", help="list: most letters (default 50)")
 
 
+def add_keys_flags(parser: argparse.ArgumentParser) -> None:
+    """Which key, and what to do with it."""
+    parser.add_argument("what", choices=("create", "list", "revoke"))
+    parser.add_argument("id", nargs="?", metavar="ID", help="revoke: key, as the list names it")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--redis-url", metavar="URL", help="Redis that the instances share")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--kind", choices=("tenant", "node", "admin"), help="create: whose key it is")
+    parser.add_argument("--tenant", default="", metavar="T", help="create: tenant whose sessions it opens")
+    parser.add_argument("--node-id", default="", metavar="ID", help="create: only id its node may have")
+    parser.add_argument("--label", default="", metavar="L", help="create: a word for people")
+    parser.add_argument("--ttl-days", type=float, metavar="D", help="create: days after which it expires")
+    parser.add_argument(
+        "--max-sessions",
+        type=int,
+        default=0,
+        metavar="N",
+        help="create: most connections of the tenant on one instance (default: as configured)",
+    )
+    parser.add_argument(
+        "--no-store", action="store_true", help="create: print lines for a configuration file, use no Redis"
+    )
+
+
 def add_chaos_flags(parser: argparse.ArgumentParser) -> None:
     """Which faults, and for how long."""
     which = parser.add_mutually_exclusive_group()
@@ -104,3 +128,48 @@ def add_drain_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--wait", action="store_true", help="return when it is drained")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the admin token")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a sentence")
+
+
+def add_admin_flags(parser: argparse.ArgumentParser) -> None:
+    """Whom to ask, and how to show the answer."""
+    parser.add_argument("--url", default=ADMIN_URL, metavar="HTTP", help=f"instance (default {ADMIN_URL})")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the admin token")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def add_status_flags(parser: argparse.ArgumentParser) -> None:
+    """How to watch."""
+    add_admin_flags(parser)
+    parser.add_argument("--once", action="store_true", help="show it once, also on a terminal")
+    parser.add_argument(
+        "--every", type=float, default=2.0, metavar="S", help="seconds between two looks (default 2)"
+    )
+
+
+def add_list_flags(parser: argparse.ArgumentParser) -> None:
+    """How much of a list."""
+    add_admin_flags(parser)
+    parser.add_argument("--limit", type=int, default=100, metavar="N", help="most rows (default 100)")
+
+
+def add_simulate_flags(parser: argparse.ArgumentParser) -> None:
+    """Which job might be."""
+    add_admin_flags(parser)
+    parser.add_argument(
+        "--from", dest="src", default="zh", metavar="LANG", help="language spoken (default zh)"
+    )
+    parser.add_argument("--to", dest="tgt", default="en", metavar="LANG", help="language wanted (default en)")
+    parser.add_argument("--tenant", metavar="ID", help="tenant of the job")
+    parser.add_argument("--session", metavar="ID", help="session of the job")
+    parser.add_argument("--routing-key", metavar="KEY", help="what its pool is found by")
+    parser.add_argument(
+        "--required", action="append", metavar="NAME", help="service type or model; repeatable"
+    )
+    parser.add_argument("--without", metavar="ID", help="node that must not be chosen")
+
+
+def add_doctor_flags(parser: argparse.ArgumentParser) -> None:
+    """What to look at."""
+    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
+    parser.add_argument("--redis-url", metavar="URL", help="Redis to look at")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")

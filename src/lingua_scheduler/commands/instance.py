@@ -8,10 +8,11 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Callable
-from contextlib import suppress
+from typing import Any
 
 from lingua_scheduler.app import Instance, running
 from lingua_scheduler.config import Config
+from lingua_scheduler.errors import InstanceIdTaken
 from lingua_scheduler.log import configure
 
 DRAINED = 0
@@ -68,7 +69,19 @@ async def serve_until_told(
 
 
 async def drained(instance: Instance, orders: StopOrders) -> int:
-    """Wait for the order to stop, then drain; return the exit code."""
+    """Wait for the order to stop, then drain; return the exit code. InstanceIdTaken when the id is lost."""
+    serving = asyncio.ensure_future(_until_drained(instance, orders))
+    replaced = asyncio.ensure_future(instance.company.replaced.wait())
+    await _first_of(serving, replaced)
+    if serving.cancelled():
+        raise InstanceIdTaken(
+            f"the instance id {instance.id} belongs to another process now: this one was out of touch for"
+            " too long"
+        )
+    return serving.result()
+
+
+async def _until_drained(instance: Instance, orders: StopOrders) -> int:
     while True:
         await orders.first.wait()
         instance.drain.start()
@@ -82,15 +95,19 @@ async def _drain_over(instance: Instance, orders: StopOrders) -> int | None:
     """Wait until a drain has come to its end or is cut short; None when it was taken back."""
     over = asyncio.ensure_future(instance.drain.over())
     second = asyncio.ensure_future(orders.second.wait())
-    try:
-        await asyncio.wait((over, second), return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for waiting in (over, second):
-            waiting.cancel()
-            with suppress(asyncio.CancelledError):
-                await waiting
+    await _first_of(over, second)
     if over.cancelled():
         return STOPPED
     if not over.result():
         return None
     return CUT_OFF if instance.drain.cut_off else DRAINED
+
+
+async def _first_of(*futures: asyncio.Future[Any]) -> None:
+    """Wait until one has come to its end; cancel the others."""
+    try:
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for each in futures:
+            each.cancel()
+        await asyncio.wait(futures)

@@ -23,7 +23,16 @@ from lingua_scheduler.commands.config_text import explained
 from lingua_scheduler.core.hints import hint
 from lingua_scheduler.core.lifecycle import NodeStatus
 from lingua_scheduler.core.ordering import MissingReason
-from lingua_scheduler.metrics import CounterBy, Metrics, OneOf, Values
+from lingua_scheduler.instruments import (
+    PREFIX,
+    CounterAlias,
+    CounterBy,
+    GaugeTable,
+    HistogramBy,
+    OneOf,
+    Values,
+)
+from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.store.keys import Keys, hash_tag
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.common import BadInput
@@ -158,7 +167,9 @@ def _limits(about: str) -> Table:
 
 def _metrics(_about: str) -> Table:
     declared = Metrics()
-    labels = {by._counter._name: _labels(by) for by in vars(declared).values() if isinstance(by, CounterBy)}  # noqa: SLF001
+    labels = {
+        f"{PREFIX}{name.removesuffix('_total')}": _labels(made) for name, made in vars(declared).items()
+    }
     rows = []
     for metric in declared.registry.collect():
         name = f"{metric.name}_total" if metric.type == "counter" else metric.name
@@ -167,9 +178,11 @@ def _metrics(_about: str) -> Table:
     return Table(("metric", "type", "labels", "unit", "meaning"), rows)
 
 
-def _labels(by: CounterBy) -> str:
-    declared = zip(by._counter._labelnames, by._values, strict=True)  # noqa: SLF001 metrics only ever count
-    return "; ".join(f"`{name}`{_values(values)}" for name, values in declared)
+def _labels(made: object) -> str:
+    if isinstance(made, GaugeTable | CounterAlias):
+        return "; ".join(f"`{name}`" for name in made.labels)
+    declared = made.values if isinstance(made, CounterBy | HistogramBy) else {}
+    return "; ".join(f"`{name}`{_values(values)}" for name, values in declared.items())
 
 
 def _values(values: Values) -> str:

@@ -11,8 +11,10 @@ from typing import Any
 import msgspec
 
 from lingua_scheduler.app import running
+from lingua_scheduler.commands.binding import refuse_open_door
 from lingua_scheduler.commands.instance import StopOrders, drained, serve_until_told
 from lingua_scheduler.config import Config
+from lingua_scheduler.core.keys import KeyFacts, KeyKind, digest_of, made_key
 from lingua_scheduler.errors import LinguaError
 from lingua_scheduler.log import configure
 from lingua_scheduler.node import LinkOptions, Node
@@ -20,6 +22,7 @@ from lingua_scheduler.node.demo import demo_node
 from lingua_scheduler.node.speech.configuration import load_speech_options
 from lingua_scheduler.node.speech.errors import EngineError, NothingToOffer
 from lingua_scheduler.node.speech.reference import reference_node
+from lingua_scheduler.secret import Secret
 
 _WELCOME = """
 Lingua Scheduler is up at {url}
@@ -42,11 +45,13 @@ class OwnNode(Enum):
 
 def serve(config: Config) -> int:
     """Run one instance until it is told to stop; return the exit code."""
+    refuse_open_door(config)
     return _run(_serve(config))
 
 
 def up(config: Config, own_node: OwnNode) -> int:
     """Run an instance, and a node of its own, until it is told to stop; return the exit code."""
+    refuse_open_door(config)
     return _run(_up(config, own_node))
 
 
@@ -63,9 +68,11 @@ async def _serve(config: Config) -> int:
 async def _up(config: Config, own_node: OwnNode) -> int:
     configure(config.log)
     orders = StopOrders()
-    async with running(_for_one_machine(config)) as instance:
+    key_id, key = made_key(KeyKind.NODE)
+    facts = KeyFacts(id=key_id, kind=KeyKind.NODE, digest=digest_of(key), label="own node")
+    async with running(_knowing(_for_one_machine(config), facts)) as instance:
         address = instance.url.replace("http", "ws", 1)
-        async with _node(own_node, address) as node:
+        async with _node(own_node, address, key) as node:
             serving = asyncio.create_task(node.run(), name="own node") if node else None
             if node is not None and serving is not None:
                 await _registered(node, serving)
@@ -89,21 +96,27 @@ async def _registered(node: Node, serving: asyncio.Task[None]) -> None:
 
 
 @asynccontextmanager
-async def _node(own_node: OwnNode, address: str) -> AsyncIterator[Node | None]:
+async def _node(own_node: OwnNode, address: str, key: Secret) -> AsyncIterator[Node | None]:
     if own_node is OwnNode.NONE:
         yield None
         return
+    link = LinkOptions(handle_signals=False, token=key)  # the signals are for the instance
     if own_node is OwnNode.DEMO:
-        yield demo_node(address)
+        yield demo_node(address, options=link)
         return
     print("loading and testing the speech engines ...", flush=True)
-    link = LinkOptions(handle_signals=False)  # the signals are for the instance
     options = msgspec.structs.replace(load_speech_options(None), url=address, link=link)
     try:
         async with reference_node(options, show=print) as node:
             yield node
     except (NothingToOffer, EngineError) as failure:
         raise LinguaError(f"{failure}. {_WAY_OUT}") from failure
+
+
+def _knowing(config: Config, facts: KeyFacts) -> Config:
+    """Let the own node in, whoever else is."""
+    auth = msgspec.structs.replace(config.auth, keys=(*config.auth.keys, facts))
+    return msgspec.structs.replace(config, auth=auth)
 
 
 def _for_one_machine(config: Config) -> Config:

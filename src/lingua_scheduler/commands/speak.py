@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,10 +16,9 @@ from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, Se
 from lingua_scheduler.client.lasting import LastingClient
 from lingua_scheduler.client.pace import hurried, spoken, until
 from lingua_scheduler.client.pauses import Frame, Pauses
-from lingua_scheduler.client.session import SessionClient
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.core.model import AudioFormat
-from lingua_scheduler.errors import ConfigError, InvalidMessage
+from lingua_scheduler.errors import ConfigError, InvalidMessage, LinguaError
 from lingua_scheduler.log import printable
 from lingua_scheduler.wire.address import SESSION_PATH, endpoint
 from lingua_scheduler.wire.opus import OpusEncoder, decode_opus
@@ -114,7 +114,7 @@ class Speaker:
         saved = self._save()
         return self._conclude() if saved else _INCOMPLETE
 
-    async def _speak(self, client: SessionClient, speech: Speech) -> None:
+    async def _speak(self, client: LastingClient, speech: Speech) -> None:
         """Send the frames, and end the utterance wherever the speaker pauses."""
         frames, clock = speech.frames(_FRAME_MS), self._clock
         pauses = Pauses((client.ack and client.ack.negotiated_pause_ms) or _PAUSE_MS, _FRAME_MS)
@@ -136,7 +136,7 @@ class Speaker:
         if pauses.speaking:
             await client.finish()
 
-    async def _hear_out(self, client: SessionClient) -> None:
+    async def _hear_out(self, client: LastingClient) -> None:
         """Wait until every utterance the server took on has its answer."""
         heartbeats = self._heartbeats
         await client.heartbeat()
@@ -157,7 +157,7 @@ class Speaker:
             await self._news.wait()
             alarm.cancel()
 
-    async def _listen(self, client: SessionClient) -> None:
+    async def _listen(self, client: LastingClient) -> None:
         async for message in client:
             self._heard_at = self._clock.now()
             said = self._conversation.heard(message, self._heard_at)
@@ -165,11 +165,17 @@ class Speaker:
                 self._show(line)
             if isinstance(message, ServerHeartbeat):
                 self._heartbeats += 1
-            elif isinstance(message, SessionInitAck) and not message.resumed:
-                self._conversation.begin_anew()
+            elif isinstance(message, SessionInitAck):
+                await self._come_back(client, message)
             self._news.set()
         self._alone = True
         self._news.set()
+
+    async def _come_back(self, client: LastingClient, ack: SessionInitAck) -> None:
+        if not ack.resumed:
+            self._conversation.begin_anew()
+        with suppress(LinguaError):
+            await client.heartbeat()  # the answer to an earlier one may be lost
 
     def _told(self, message: ToClient, said: Said | None) -> list[str]:
         match message:

@@ -21,6 +21,14 @@ class Presence:
     about: dict[str, int] = field(default_factory=dict)  # for people: sessions, nodes, jobs
 
 
+class Renewal(StrEnum):
+    """How an instance's presence was found when it was renewed."""
+
+    HELD = "held"
+    LOST = "lost"  # it had lapsed, or Redis has lost it with everything else; it is written anew
+    TAKEN = "taken"  # another process has the id; nothing is written
+
+
 class InstanceLedger(Protocol):
     """Which instances live, by Redis' clock."""
 
@@ -28,8 +36,8 @@ class InstanceLedger(Protocol):
         """Become known to the others; InstanceIdTaken while another process lives under the id."""
         ...
 
-    async def renew(self, presence: Presence) -> bool:
-        """Stay known; False when another process has the id. A presence that has lapsed is written anew."""
+    async def renew(self, presence: Presence) -> Renewal:
+        """Stay known, unless another process has the id; a presence that is not there is written anew."""
         ...
 
     async def leave(self, presence: Presence) -> None:

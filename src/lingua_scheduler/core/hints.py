@@ -87,8 +87,12 @@ _HINTS: Mapping[str, _Sentence] = {
     "INVALID_ROOM_CODE": _Sentence("A room code has six digits.", "房间码应为六位数字。"),
     "ALREADY_IN_ROOM": _Sentence("You are already in a room.", "您已在房间中。"),
     "NOT_IN_ROOM": _Sentence("You are not in this room.", "您不在该房间中。"),
+    "PEER_UNAVAILABLE": _Sentence("That person is not in the room.", "对方不在房间中。"),
 }
 
+_ROOM_OVER = _Sentence(
+    "The room is closed because nobody spoke for a long time.", "房间因长时间无人说话已关闭。"
+)
 _GENERIC = _Sentence("Something went wrong. Please try again later.", "出现错误，请稍后再试。")
 
 
@@ -96,6 +100,11 @@ def hint(code: str, lang: str) -> str | None:
     """Give a code's sentence in Chinese or, for any other language, in English; None for unknown codes."""
     sentence = _HINTS.get(code)
     return None if sentence is None else _in(sentence, lang)
+
+
+def room_over(lang: str) -> str:
+    """Say that a room has ended because nobody spoke."""
+    return _in(_ROOM_OVER, lang)
 
 
 def generic_hint(lang: str) -> str:

@@ -10,6 +10,7 @@ from lingua_scheduler.core.company import InboxLedger, InstanceLedger
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
 from lingua_scheduler.core.room_ledger import RoomLedger
+from lingua_scheduler.core.rooms import is_address, read_address
 
 
 class Sink(Protocol):
@@ -133,6 +134,16 @@ class Logged:
         """What it is found by in the log."""
         return f"{self.index}:{self.tgt_lang}"
 
+    @property
+    def lang(self) -> str:
+        """The language of the utterance's end."""
+        return read_address(self.tgt_lang)[0] if self.for_room else self.tgt_lang
+
+    @property
+    def for_room(self) -> bool:
+        """It is kept until a room is told, and not for the client: see `core.rooms.address`."""
+        return is_address(self.tgt_lang)
+
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
@@ -180,6 +191,7 @@ class Claimed:
 
     job_id: JobId
     fresh: bool
+    anew: bool = False  # Redis had lost the session: its record must be written
 
 
 class JobLedger(Protocol):

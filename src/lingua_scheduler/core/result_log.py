@@ -22,7 +22,7 @@ class ResultLog:
         self._forgotten: list[str] = []
         self.received = received  # the client has everything up to this index
         for entry in self.entries():
-            if entry.index <= received:
+            if entry.index <= received and not entry.for_room:
                 self._forget(entry.name)
 
     def __len__(self) -> int:
@@ -54,6 +54,11 @@ class ResultLog:
         """The client has everything up to this index; what it was told of that may leave."""
         self.received = max(self.received, index)
         for name in [name for name in self._told if self._entries[name].index <= self.received]:
+            self._forget(name)
+
+    def done(self, name: str) -> None:
+        """A room was told: nobody needs it any more."""
+        if name in self._entries:
             self._forget(name)
 
     def unheard(self) -> list[bytes]:

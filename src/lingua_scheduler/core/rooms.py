@@ -39,6 +39,10 @@ class RoomOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """Wrong codes each minute from one session, and from one address."""
     guesses_per_connection: Annotated[int, msgspec.Meta(ge=1)] = 10
     """Wrong codes on one connection that close it with 4529."""
+    signal_bytes: Annotated[int, msgspec.Meta(ge=1024, le=65_536)] = 32_768
+    """Largest SDP or ICE candidate that is passed on from one member to another, as JSON."""
+    signals_per_second: Annotated[int, msgspec.Meta(ge=1)] = 100
+    """Most of them that one session may send each second."""
 
 
 class Mode(StrEnum):
@@ -213,6 +217,22 @@ def is_room_code(text: str) -> bool:
 def new_room_id() -> str:
     """Make a room id; codes are used again, ids are not."""
     return f"room-{secrets.token_hex(_ID_BYTES)}"
+
+
+def address(lang: str, code: str, room_id: str) -> str:
+    """Word for whom a result is: those of a room who want a language; `is_address` knows it from that."""
+    return f"{lang}@{code}@{room_id}"
+
+
+def is_address(text: str) -> bool:
+    """Tell an address from a language."""
+    return "@" in text
+
+
+def read_address(text: str) -> tuple[str, str, str]:
+    """Give the language, the code and the id of an address."""
+    lang, code, room_id = text.split("@")
+    return lang, code, room_id
 
 
 class Guesses:

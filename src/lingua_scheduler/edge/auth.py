@@ -1,14 +1,29 @@
-"""Which web pages may open a socket: a browser tells the page's origin and cannot be made to lie about it."""
+"""Who may open a socket: web pages by their origin, and everybody by the key or token they show.
+
+A browser tells a page's origin and cannot be made to lie about it. It cannot send `Authorization` with a
+WebSocket, so its token comes as a subprotocol. A token in an address is not read: addresses are logged.
+"""
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
+from aiohttp import hdrs, web
+
+from lingua_scheduler.core.keys import NotLetIn, Refusal, bearer_of
 from lingua_scheduler.errors import ConfigError
+from lingua_scheduler.flow.admission_pass import Pass
+from lingua_scheduler.flow.credentials import Credentials, Purpose
 
 ANY_ORIGIN: Final = "*"
+PROTOCOL: Final = "lingua"
+"""The subprotocol that is answered to whoever offers it."""
+_BEARER: Final = "bearer."
+_RETRY_AFTER_S: Final = (1, 5)
+_LATER: Final = (Refusal.THROTTLED, Refusal.CROWDED)
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 _Origin = tuple[str, str, int]
@@ -56,3 +71,51 @@ class OriginPolicy:
         if self._allowed:
             return origin in self._allowed
         return origin == _parse(f"{origin[0]}://{host}")
+
+
+class Shown(NamedTuple):
+    """What a request shows, None for nothing and empty for nothing readable, and the protocol to answer."""
+
+    credential: str | None
+    protocol: str | None
+
+
+def shown_by(request: web.Request) -> Shown:
+    """Read key or token of a request; more than one of them is none."""
+    headers = request.headers
+    offers = [
+        offer.strip()
+        for header in headers.getall(hdrs.SEC_WEBSOCKET_PROTOCOL, ())
+        for offer in header.split(",")
+    ]
+    protocol = PROTOCOL if PROTOCOL in offers else None
+    found = [offer.removeprefix(_BEARER) for offer in offers if offer.startswith(_BEARER)]
+    said = bearer_of(headers.getall(hdrs.AUTHORIZATION, ()))
+    if said is not None:
+        found.append(said)
+    if not found:
+        return Shown(None, protocol)
+    return Shown(found[0] if len(found) == 1 else "", protocol)
+
+
+class Gatekeeper:
+    """Asks everybody for a key or token before the upgrade."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._credentials = credentials
+
+    def admit(self, purpose: Purpose, shown: Shown, remote: str) -> Pass:
+        """Let somebody in; raise the HTTP answer for anybody else, the same whatever is wrong with a key."""
+        try:
+            return self._credentials.let_in(purpose, shown.credential, remote)
+        except NotLetIn as refusal:
+            raise _answer(refusal.why) from None
+
+
+def _answer(why: Refusal) -> web.HTTPException:
+    later = {hdrs.RETRY_AFTER: str(random.randint(*_RETRY_AFTER_S))}  # noqa: S311 spreads a storm
+    if why is Refusal.UNREADY:
+        return web.HTTPServiceUnavailable(headers=later)
+    if why in _LATER:
+        return web.HTTPTooManyRequests(headers=later)
+    return web.HTTPUnauthorized(text="A key or token is needed.", headers={hdrs.WWW_AUTHENTICATE: "Bearer"})

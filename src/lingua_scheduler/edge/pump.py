@@ -20,6 +20,7 @@ from lingua_scheduler.edge.limits import SocketOptions, Strikes, TokenBucket
 from lingua_scheduler.edge.reader import MessageReader
 from lingua_scheduler.edge.writer import Channel, Sink
 from lingua_scheduler.errors import LinguaError, WireError
+from lingua_scheduler.flow.admission_pass import Pass
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.close import CloseCode
@@ -86,6 +87,7 @@ class Pump(Generic[M]):
     """One connection from its upgrade to its end; stands where the library has its payload parser."""
 
     __slots__ = (
+        "_admitted",
         "_around",
         "_bytes",
         "_deadline",
@@ -103,11 +105,17 @@ class Pump(Generic[M]):
     )
 
     def __init__(
-        self, lane: Lane[M], channel: Channel, protocol: BaseProtocol, surroundings: Surroundings
+        self,
+        lane: Lane[M],
+        channel: Channel,
+        protocol: BaseProtocol,
+        surroundings: Surroundings,
+        admitted: Pass | None = None,
     ) -> None:
         options, now_s = lane.options, surroundings.clock.now()
         self._lane = lane
         self._around = surroundings
+        self._admitted = admitted
         self._heard_s = now_s
         self._guard = FrameGuard(options, lane.first_message_bytes, now_s)
         self._introduced = False
@@ -125,6 +133,8 @@ class Pump(Generic[M]):
 
     def open(self, remote: str) -> None:
         """Introduce the connection to the flow; bytes may be fed from now on."""
+        if self._admitted is not None:
+            self._admitted.opened(self.sink.close)
         try:
             self._peer = self._lane.door.open(self.sink, remote=remote)
         except Exception:  # noqa: BLE001 - one connection's fault must not end the others
@@ -199,7 +209,11 @@ class Pump(Generic[M]):
         if peer is None:
             return
         try:
-            peer.received(decode(payload))
+            message = decode(payload)
+            if self._admitted is not None:
+                message = self._admitted.checked(message)
+            if message is not None:
+                peer.received(message)
             if not self._introduced:
                 self._introduced = True
                 self._guard.max_message_bytes = self._lane.max_message_bytes

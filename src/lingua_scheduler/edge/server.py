@@ -11,6 +11,7 @@ import functools
 import random
 import ssl
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -18,12 +19,13 @@ from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
-from lingua_scheduler.edge.auth import OriginPolicy
+from lingua_scheduler.edge.auth import Gatekeeper, OriginPolicy, shown_by
 from lingua_scheduler.edge.limits import NodeSocketOptions, SocketOptions, TokenBucket
 from lingua_scheduler.edge.pump import Door, Lane, Pump, Surroundings
 from lingua_scheduler.edge.upgrade import Upgrade, check_upgrade
 from lingua_scheduler.edge.writer import Channel
 from lingua_scheduler.errors import ConfigError
+from lingua_scheduler.flow.credentials import Purpose
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.audio import parse_frame
 from lingua_scheduler.wire.close import CloseCode
@@ -35,6 +37,7 @@ _log = get_logger(__name__)
 
 SESSION_PATH: Final = "/ws/session"
 NODE_PATH: Final = "/ws/node"
+_PURPOSES: Final = {SESSION_PATH: Purpose.SESSION, NODE_PATH: Purpose.NODE}
 _RETRY_AFTER_S: Final = (1, 5)
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -134,9 +137,11 @@ class Edge:
         sessions: Door[FromClient],
         nodes: Door[FromNode],
         overloaded: Callable[[], bool] = lambda: False,
+        gate: Gatekeeper | None = None,
     ) -> None:
         self._options = options
         self._overloaded = overloaded  # so late that new sessions would make it worse for the others
+        self._gate = gate  # None: everybody is let in
         self._around = surroundings
         self._origins = OriginPolicy(options.allowed_origins)
         self._admission = TokenBucket(
@@ -257,27 +262,30 @@ class Edge:
 
     async def _serve(self, lane: Lane[Any], request: web.Request) -> web.StreamResponse:
         """Upgrade a request and keep its connection until its end."""
+        shown, remote = shown_by(request), request.remote or ""
         try:
-            upgrade = Upgrade(check_upgrade(request, lane.path, self._origins))
+            upgrade = Upgrade(check_upgrade(request, lane.path, self._origins), shown.protocol)
+            admitted = self._gate.admit(_PURPOSES[lane.path], shown, remote) if self._gate else None
             self._admit(lane)
         except web.HTTPException as refusal:
             refusal.force_close()
             raise
-        writer = await upgrade.prepare(request)
-        protocol, transport = request.protocol, request.transport
-        if writer is None or transport is None:
+        with admitted or nullcontext():
+            writer = await upgrade.prepare(request)
+            protocol, transport = request.protocol, request.transport
+            if writer is None or transport is None:
+                return upgrade
+            protocol.keep_alive(False)
+            pump = Pump(lane, Channel(transport, protocol, writer.drain), protocol, self._around, admitted)
+            self._pumps.add(pump)
+            try:
+                pump.open(remote)
+                protocol.set_parser(pump)  # type: ignore[arg-type]  # it has the two methods that are called
+                await pump.finished
+            finally:
+                self._pumps.discard(pump)
+                pump.cut()
             return upgrade
-        protocol.keep_alive(False)
-        pump = Pump(lane, Channel(transport, protocol, writer.drain), protocol, self._around)
-        self._pumps.add(pump)
-        try:
-            pump.open(request.remote or "")
-            protocol.set_parser(pump)  # type: ignore[arg-type]  # it has the two methods that are called
-            await pump.finished
-        finally:
-            self._pumps.discard(pump)
-            pump.cut()
-        return upgrade
 
     def _admit(self, lane: Lane[Any]) -> None:
         """Turn away whom this instance cannot take now."""

@@ -22,13 +22,15 @@ _VERSION: Final = "13"
 class Upgrade(web.StreamResponse):
     """The 101 answer; what follows it on the connection is not its business."""
 
-    def __init__(self, key: str) -> None:
+    def __init__(self, key: str, protocol: str | None = None) -> None:
         accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest()).decode()
         headers = {
             hdrs.UPGRADE: "websocket",
             hdrs.CONNECTION: "Upgrade",
             hdrs.SEC_WEBSOCKET_ACCEPT: accept,
         }
+        if protocol is not None:
+            headers[hdrs.SEC_WEBSOCKET_PROTOCOL] = protocol
         super().__init__(status=101, headers=headers)
         self.force_close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lingua_scheduler.core.groups import Membership
@@ -10,7 +11,11 @@ from lingua_scheduler.core.ordering import MissingReason
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.wire.common import NetworkTimings
 from lingua_scheduler.wire.node import JobResult
-from lingua_scheduler.wire.session import MissingResult, TranslationResult
+from lingua_scheduler.wire.session import MissingResult, TranslationResult, UiEvent, UiEventKind
+
+
+def _nothing() -> None:
+    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +42,7 @@ class Answer:
             group_id=place.group_id if place else None,
             part_index=place.part_index if place else None,
             speaker_session_id=job.session.id,
+            speaker_name=job.brief.room.name if job.brief.room else None,
             tgt_lang=job.brief.tgt_lang,
             extra=result.extra,
             service_timings=result.service_timings,
@@ -48,6 +54,11 @@ class Answer:
             rerun_count=result.rerun_count,
             segments_meta=result.segments_meta,
         )
+
+    @property
+    def spoken(self) -> bool:
+        """It has a voice."""
+        return bool(self.result.tts_audio)
 
     def _network_timings(self) -> NetworkTimings | None:
         job = self.job
@@ -86,6 +97,34 @@ class Place:
             speaker_session_id=self.session_id,
             tgt_lang=self.tgt_lang,
         )
+
+
+def progress(job: Job, kind: UiEventKind, now: float) -> UiEvent:
+    """Word how far a job has come."""
+    return UiEvent(
+        trace_id=job.brief.trace_id,
+        session_id=job.session.id,
+        job_id=job.id,
+        utterance_index=job.index,
+        event=kind.value,
+        elapsed_ms=max(0, round((now - job.created_at) * 1000)),
+        status="ok",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How an utterance ended, for those in a room who want to know it in one language."""
+
+    code: str
+    room_id: str
+    speaker: SessionId
+    index: int
+    lang: str
+    message: bytes  # as it is sent, with its voice
+    answer: Answer | None = None  # what it was made from; None: there is no result, or others made it
+    missing: bool = False
+    done: Callable[[], None] = _nothing  # the room was told
 
 
 def _positive(milliseconds: float) -> float | None:

@@ -14,8 +14,10 @@ from lingua_scheduler.errors import InvalidSession, StoreError, UnsupportedFeatu
 from lingua_scheduler.flow.opening import Opening, agree
 from lingua_scheduler.flow.pairing import Pairing, Redeemed
 from lingua_scheduler.flow.resume import Comeback, Resume
+from lingua_scheduler.flow.room_desk import Caller, RoomDesk
 from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.sessions import Sessions
+from lingua_scheduler.flow.signalling import Signalling
 from lingua_scheduler.flow.surroundings import SessionRules
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.session import (
@@ -24,6 +26,11 @@ from lingua_scheduler.wire.session import (
     ErrorMessage,
     FromClient,
     ResultAck,
+    RoomChange,
+    RoomCreate,
+    RoomJoin,
+    RoomLeave,
+    RoomRawVoicePreference,
     ServerHeartbeat,
     SessionClose,
     SessionCloseAck,
@@ -32,6 +39,9 @@ from lingua_scheduler.wire.session import (
     TtsPlayEnded,
     TtsStarted,
     Utterance,
+    WebrtcAnswer,
+    WebrtcIce,
+    WebrtcOffer,
 )
 
 PROTOCOL_VERSION = "1.0"
@@ -55,6 +65,9 @@ class ClientHome:
     resume: Resume
     tasks: Tasks
     served: Callable[[Opening], bool]  # some node can do what the session will ask for
+    rooms: RoomDesk
+    signalling: Signalling
+    transcript_token: Callable[[Session], str | None]  # with which it reads what was said
 
 
 class ClientDoor:
@@ -82,6 +95,7 @@ class ClientPeer:
         self._wrong_codes = 0
         self._wrong_tokens = 0
         self._gone = False
+        self._caller = Caller(sink, remote)
 
     @property
     def binary_audio(self) -> bool:
@@ -109,8 +123,11 @@ class ClientPeer:
             case SessionClose():
                 self._close(session, SessionCloseAck(session_id=session.id))
             case ResultAck():
-                if message.speaker_session_id in (None, session.id):
-                    session.acknowledge(message.utterance_index)
+                session.acknowledge(message.utterance_index, speaker=message.speaker_session_id)
+            case RoomCreate() | RoomJoin() | RoomLeave() | RoomChange() | RoomRawVoicePreference():
+                self._home.rooms.received(session, message, self._caller)
+            case WebrtcOffer() | WebrtcAnswer() | WebrtcIce():
+                self._home.signalling.received(session, message)
             case _:
                 raise UnsupportedFeature(f"{type(message).__name__} is not offered by this server")
 
@@ -185,6 +202,7 @@ class ClientPeer:
         if session is not None:
             self._take_up(session)
             return True
+        resume.count("failed")
         self._wrong_tokens += 1
         if self._wrong_tokens < resume.options.guesses_per_connection:
             return False
@@ -248,6 +266,7 @@ class ClientPeer:
                 negotiated_pause_ms=opening.segmentation.pause_ms,
                 negotiated_max_duration_ms=opening.segmentation.max_duration_ms,
                 resume_token=self._home.resume.token(session),
+                transcript_token=self._home.transcript_token(session),
                 resumed=resumed,
                 last_seq=session.last_seq if resumed else None,
                 next_utterance_index=session.next_index if resumed else None,

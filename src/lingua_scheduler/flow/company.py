@@ -13,9 +13,9 @@ from typing import Annotated
 import msgspec
 
 from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.company import InstanceLedger, Presence
+from lingua_scheduler.core.company import InstanceLedger, Presence, Renewal
 from lingua_scheduler.core.model import InstanceId
-from lingua_scheduler.errors import StoreError
+from lingua_scheduler.errors import DependencyDown, StoreError
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 
@@ -63,13 +63,15 @@ class Company:
         self._metrics = metrics
         self.instance_id = instance_id
         self._sure_until = float("-inf")
+        self._doubtful = False  # perhaps Redis does not have any more what we own
         self._asking = asyncio.Lock()
         self._absent: dict[InstanceId, float] = {}  # since when, by our clock
+        self._left: set[InstanceId] = set()  # those of them that said goodbye
         self.living: dict[InstanceId, Presence] = {}
         self.reachable = frozenset({self.instance_id})
-        self.replaced = False  # another process has our id
+        self.replaced = asyncio.Event()  # another process has our id
         self.returned: Callable[[], Awaitable[None]]  # called before we act again after an uncertain time
-        self.lost: Callable[[InstanceId], None]  # called once when an instance has died
+        self.lost: Callable[[InstanceId], None]  # called once when an instance has left or died
 
     async def enter(self) -> None:
         """Become known; InstanceIdTaken while another process lives under our id."""
@@ -87,14 +89,24 @@ class Company:
             _log.info("presence_not_removed", reason=str(error))
 
     async def beat(self) -> None:
-        """Stay known; what we own is checked first when our presence may have lapsed."""
+        """Stay known; what we own is checked first when our presence has lapsed, or perhaps has.
+
+        DependencyDown also when another process has our id: nothing may be written any more.
+        """
         begun = self._clock.now()
-        if not await self._ledger.renew(self._present()):
-            self.replaced = True
-            _log.error("instance_replaced", instance=self.instance_id)
-            return
-        if not self.sure:
+        try:
+            renewal = await self._ledger.renew(self._present())
+        except StoreError:
+            self._doubtful = True  # it may come back without what was written
+            raise
+        if renewal is Renewal.TAKEN:
+            self._sure_until = float("-inf")
+            self.replaced.set()
+            raise DependencyDown(f"the instance id {self.instance_id} belongs to another process now")
+        self._doubtful |= renewal is Renewal.LOST or not self.sure
+        if self._doubtful:
             await self.returned()
+            self._doubtful = False
         self._assure(begun)
 
     @property
@@ -121,6 +133,8 @@ class Company:
         """See who lives; report those that have been absent long enough, or live anew."""
         try:
             living = await self._ledger.company()
+            if vanished := self.living.keys() - living.keys() - self._absent.keys():
+                self._left |= vanished.difference(await self._ledger.missing())
         except StoreError:
             self._absent.clear()  # nobody can be told from the dead now
             raise
@@ -134,6 +148,7 @@ class Company:
         for instance_id in list(self._absent):
             if instance_id in living:
                 del self._absent[instance_id]
+                self._left.discard(instance_id)
             elif now - self._absent[instance_id] >= self._settle_s:
                 del self._absent[instance_id]
                 self.living.pop(instance_id, None)
@@ -145,8 +160,12 @@ class Company:
     def _report(self, instance_id: InstanceId) -> None:
         if instance_id == self.instance_id:
             return
-        self._metrics.instances_lost_total.inc()
-        _log.warning("instance_lost", instance=instance_id)
+        if instance_id in self._left:
+            self._left.discard(instance_id)
+            _log.info("instance_left", instance=instance_id)
+        else:
+            self._metrics.instances_lost_total.inc()
+            _log.warning("instance_lost", instance=instance_id)
         self.lost(instance_id)
 
     def _assure(self, begun: float) -> None:

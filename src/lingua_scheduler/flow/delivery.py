@@ -1,12 +1,15 @@
 """A session's way back: what nodes say about its jobs becomes messages, in order, each once.
 
-While the client is away the messages go nowhere; the log knows what it has to be told when it returns.
+While the client is away the messages go nowhere; the log knows what it has to be told when it returns. What
+was said in a room is for others: it leaves in the same order, and the log has it until they were told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+
+import msgspec
 
 from lingua_scheduler.aio import Alarms, Deadline
 from lingua_scheduler.clock import Clock
@@ -26,17 +29,18 @@ from lingua_scheduler.core.ordering import (
 )
 from lingua_scheduler.core.ports import Logged, Sink
 from lingua_scheduler.core.result_log import ResultLog
-from lingua_scheduler.flow.answer import Answer, Place
+from lingua_scheduler.flow.answer import Answer, Place, progress
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.partials import PartialOptions, Partials
+from lingua_scheduler.flow.room_ends import RoomEnds
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.codec import encode
 from lingua_scheduler.wire.node import AsrPartial as NodePartial
 from lingua_scheduler.wire.node import JobResult
-from lingua_scheduler.wire.session import AsrPartial, UiEvent, UiEventKind
+from lingua_scheduler.wire.session import AsrPartial, UiEventKind
 
-Payload = Answer | bytes  # a result, or what an earlier owner of the session wanted to tell
+Payload = Answer | bytes | Logged  # a result; or what an earlier owner wanted to tell, the last in a room
 End = Outcome[Payload]
 
 
@@ -47,6 +51,7 @@ class DeliveryOptions:
     ordering: OrderingOptions
     groups: GroupOptions
     partials: PartialOptions
+    said: Callable[[Answer | bytes], None] = lambda _: None  # told of each result that leaves
 
 
 class Delivery:
@@ -63,8 +68,7 @@ class Delivery:
         self.sink: Sink = Nowhere()
         self.log = log  # None: sessions end with their connection
         self.hint_lang = "en"
-        self._session_id = session_id
-        self._ordering = options.ordering
+        self._ordering, self._said = options.ordering, options.said
         self._clock, alarms, self._metrics = home
         self._streams: dict[str, ResultStream[Payload]] = {}
         self._open: dict[tuple[str, int], Job] = {}  # by language and index, until the index has left
@@ -72,6 +76,7 @@ class Delivery:
         self._gaps = Deadline(alarms, self._tick)
         self._partials = Partials(options.partials, self._post_partial, clock=self._clock, alarms=alarms)
         self._closed = False
+        self.room_ends = RoomEnds(session_id, log, (self._clock, self._metrics))
 
     @property
     def idle(self) -> bool:
@@ -104,31 +109,27 @@ class Delivery:
         """Tell the speaker how far a job has come."""
         if self._closed:
             return
-        elapsed_ms = max(0, round((self._clock.now() - job.created_at) * 1000))
         advice = hint(error_code, self.hint_lang) if error_code else None
-        self.sink.post(
-            UiEvent(
-                trace_id=job.brief.trace_id,
-                session_id=self._session_id,
-                job_id=job.id,
-                utterance_index=job.index,
-                event=kind.value,
-                elapsed_ms=elapsed_ms,
-                status="error" if failed or error_code else "ok",
-                error_code=error_code if advice else None,
-                hint=advice,
-            ),
-            droppable=True,
-        )
+        event = progress(job, kind, self._clock.now())
+        if failed or error_code:
+            event = msgspec.structs.replace(
+                event, status="error", error_code=error_code if advice else None, hint=advice
+            )
+        self.sink.post(event, droppable=True)
 
     def partial(self, job: Job, message: NodePartial) -> None:
-        """Pass on what was understood so far."""
-        self._partials.take(job, message)
+        """Pass on what was understood so far; of several jobs that hear the same, what one of them says."""
+        if job.follow is not None and message.is_final:
+            job.follow.heard(message.text)
+        if job.brief.room is None or job.brief.room.lead:
+            self._partials.take(job, message)
 
     def _post_partial(self, job: Job, partial: AsrPartial) -> bool:
         if not self._streams[job.brief.tgt_lang].awaits(job.index):
             return False
         self.sink.post(partial, droppable=True)
+        if job.brief.room is not None:
+            self.room_ends.caption(job, partial)
         self.event(job, UiEventKind.ASR_PARTIAL)
         return True
 
@@ -137,6 +138,8 @@ class Delivery:
     def answer(self, job: Job, result: JobResult) -> End:
         """Tell what a node's success means for the client; its text counts as said from now on."""
         now, wall_ms = self._clock.now(), self._clock.wall_ms()
+        if job.follow is not None:
+            job.follow.answered(result)
         if not self.unfilled(job):
             self._metrics.results_dropped_total.inc("expired")
             return Silent()
@@ -157,11 +160,14 @@ class Delivery:
                 return None
             end = Missing(MissingReason.NO_TEXT)
         wall_ms = self._clock.wall_ms()
-        if isinstance(end, Missing):
-            message = encode(Place.of(job).missing(end.reason, wall_ms))
+        payload = end.reason if isinstance(end, Missing) else end.payload
+        if job.brief.room is not None and isinstance(payload, Answer | MissingReason):
+            message = self.room_ends.word(job, payload)
+        elif isinstance(payload, MissingReason):
+            message = encode(Place.of(job).missing(payload, wall_ms))
         else:
-            message = _worded(end.payload, wall_ms)
-        return Logged(job.index, job.brief.tgt_lang, message)
+            message = _worded(payload, wall_ms)
+        return Logged(job.index, job.brief.stream, message)
 
     def conclude(self, job: Job, end: End, logged: Logged | None) -> None:
         """Settle a job's index by an end that is written, and send what may leave."""
@@ -169,12 +175,15 @@ class Delivery:
             return
         if self.log is not None and logged is not None:
             self.log.keep(logged)
-        if isinstance(end, Delivered) and isinstance(end.payload, Answer) and self.unfilled(job):
+        new = self.unfilled(job) and not job.brief.reads
+        if new and isinstance(end, Delivered) and isinstance(end.payload, Answer):
             if (end.payload.result.text_asr or "").strip():
                 self.event(job, UiEventKind.ASR_FINAL)
             if _translation(end.payload.result):
                 self.event(job, UiEventKind.NMT_DONE)
         self._resolve(job, end)
+        if job.follow is not None:
+            job.follow.ended(end)
 
     def result(self, job: Job, result: JobResult) -> None:
         """A node adds a result to a job that ended without one."""
@@ -218,19 +227,19 @@ class Delivery:
         An open index that the client has passed was reported as missing; its result may still come late.
         """
         now = self._clock.now()
-        known: dict[tuple[int, str], Logged | Job] = {(each.index, each.tgt_lang): each for each in ended}
+        known: dict[tuple[int, str], Logged | Job] = {(each.index, each.lang): each for each in ended}
         known |= {(job.index, job.brief.tgt_lang): job for job in jobs}
         ends: list[tuple[int, str, End]] = []
         for index, tgt_lang in sorted(known):
             each = known[index, tgt_lang]
             if isinstance(each, Job):
                 self.expect(each, now)
-                if index <= received:
+                if index <= received and each.brief.room is None:
                     ends.append((index, tgt_lang, Missing(MissingReason.GAP_TIMEOUT)))
                     del self._open[tgt_lang, index]
             else:
                 self._stream(tgt_lang).open(index, now)
-                ends.append((index, tgt_lang, Delivered(each.message)))
+                ends.append((index, tgt_lang, Delivered(each if each.for_room else each.message)))
         for index, tgt_lang, end in ends:
             self._send(self._streams[tgt_lang].resolve(index, end, now).releases, tgt_lang)
 
@@ -266,16 +275,39 @@ class Delivery:
         for release in releases:
             job = self._open.pop((tgt_lang, release.index), None)
             name = f"{release.index}:{tgt_lang}"
-            if isinstance(release.outcome, Delivered):
+            if self._for_room(job, release.outcome):
+                continue
+            if isinstance(release.outcome, Delivered) and not isinstance(release.outcome.payload, Logged):
                 logged = self._logged(name) if release.index == just_worded else None
                 self.sink.post(logged or _worded(release.outcome.payload, self._clock.wall_ms()))
                 self._count(release.outcome.payload)
+                self._said(release.outcome.payload)
             elif isinstance(release.outcome, Missing) and job is not None:
                 self._post_missing(job, release.outcome.reason, name)
             if self.log is not None:
                 self.log.tell(name)
         deadlines = [stream.deadline for stream in self._streams.values() if stream.deadline is not None]
         self._gaps.move(min(deadlines, default=None))
+
+    def _for_room(self, job: Job | None, outcome: End) -> bool:
+        """Tell a room, if what leaves was said in one."""
+        if isinstance(outcome, Delivered) and isinstance(outcome.payload, Logged):
+            self.room_ends.say_again(outcome.payload)
+            return True
+        if isinstance(outcome, Delivered) and isinstance(outcome.payload, Answer):
+            answer = outcome.payload
+            if answer.job.brief.room is None:
+                return False
+            self.room_ends.say(answer.job, Delivered(answer))
+            self._count(answer)
+            self._said(answer)
+            return True
+        if job is None or job.brief.room is None:
+            return False
+        if isinstance(outcome, Missing):
+            self.room_ends.say(job, outcome)
+            self._count_missing(outcome.reason)
+        return True
 
     def _logged(self, name: str) -> bytes | None:
         return None if self.log is None else self.log.message(name)
@@ -285,10 +317,13 @@ class Delivery:
             self._metrics.translation_results_total.inc()
             self._metrics.answer_latency_seconds.observe(self._clock.now() - payload.job.created_at)
 
-    def _post_missing(self, job: Job, reason: MissingReason, name: str) -> None:
+    def _count_missing(self, reason: MissingReason) -> None:
         self._metrics.missing_results_total.inc(reason.value)
         if reason is MissingReason.GAP_TIMEOUT:
             self._metrics.result_gap_timeout_total.inc()
+
+    def _post_missing(self, job: Job, reason: MissingReason, name: str) -> None:
+        self._count_missing(reason)
         message = self._logged(name)
         if message is None:  # given up by the order of results: its job has not ended
             message = encode(Place.of(job).missing(reason, self._clock.wall_ms()))
@@ -302,4 +337,6 @@ def _translation(result: JobResult) -> str:
 
 
 def _worded(payload: Payload, wall_ms: int) -> bytes:
-    return payload if isinstance(payload, bytes) else encode(payload.message(wall_ms))
+    if isinstance(payload, Answer):
+        return encode(payload.message(wall_ms))
+    return payload if isinstance(payload, bytes) else payload.message

@@ -121,7 +121,8 @@ class Dispatch:
             while job.stage is Stage.WAITING:
                 seat.listen()
                 try:
-                    await self._routing.assured()
+                    if not await self._may_place(job):
+                        return
                     reservation = await self._reserve(job, seat, missed)
                     if reservation is not None:
                         crash_point(CrashPoint.AFTER_RESERVE)
@@ -138,6 +139,11 @@ class Dispatch:
                 if job.stage is Stage.WAITING:
                     await seat.wait()
                     missed.clear()
+
+    async def _may_place(self, job: Job) -> bool:
+        """Be sure of what we own; False when the job's session turns out to be another's."""
+        await self._routing.assured()
+        return job.stage is Stage.WAITING
 
     async def _redis_away(self, job: Job) -> None:
         self._watcher.waiting(job, DependencyDown.code)

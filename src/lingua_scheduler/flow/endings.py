@@ -87,11 +87,12 @@ class Endings:
         reservation, job.reservation = job.reservation, None
         end = Missing(reason)
         job.ending = delivery.word(job, end)
-        self._ended(job)
+        job.session.unwritten_ends += not job.stored
+        self._ended(job, written=job.stored)
         delivery.event(job, UiEventKind.ERROR, error_code=code)
         delivery.conclude(job, end, job.ending)
         job.session.changed()
-        self._start(job, self._write_end(job, reservation))
+        self._start(job, self._write_end(job, reservation, unwritten=not job.stored))
 
     def abandon(self, job: Job) -> None:
         """End a job nobody waits for any more: its node is asked to stop, the client hears nothing."""
@@ -183,9 +184,15 @@ class Endings:
                     session.disowned()
                 return Finish.ACCEPTED if unanswered and verdict is Finish.DONE else verdict
 
-    async def _write_end(self, job: Job, reservation: Reservation | None) -> None:
-        if job.stored and await self._write_outcome(job, "failed", job.ending) is Finish.FENCED:
-            return
+    async def _write_end(self, job: Job, reservation: Reservation | None, *, unwritten: bool = False) -> None:
+        """Write how a job ended; only then its audio is not needed any more, even if it was never written."""
+        try:
+            if job.stored or unwritten:
+                if await self._write_outcome(job, "failed", job.ending) is Finish.FENCED:
+                    return
+                job.session.stored(job)
+        finally:
+            job.session.unwritten_ends -= unwritten
         if reservation is not None:
             await self._release(reservation)
             await self._mark_released(job, reservation)
@@ -208,12 +215,13 @@ class Endings:
         except StoreError as error:
             _log.info("release_not_marked", job=job.id, reason=str(error))
 
-    def _ended(self, job: Job) -> None:
+    def _ended(self, job: Job, *, written: bool = True) -> None:
         job.stage = Stage.ENDED
         job.disarm()
         job.forget_work()
         job.session.jobs.pop(job.id, None)
-        job.session.stored(job)
+        if written:
+            job.session.stored(job)
         self._roster.ended(job)
         self._waiting.leave(job)
 

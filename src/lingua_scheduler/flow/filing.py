@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import JobEnd, JobLedger, NewJob, Remembered
+from lingua_scheduler.core.ports import Claimed, JobEnd, JobLedger, NewJob, Remembered
 from lingua_scheduler.errors import Fenced
 from lingua_scheduler.flow.job import Job
 
@@ -59,7 +59,7 @@ class Filing:
     async def _placed(self, job: Job, reservation: Reservation) -> bool:
         if job.stored and await self._attempt(job, reservation):
             return True
-        claimed = await self._ledger.create(self._new(job), reservation)
+        claimed = await self._create(job, reservation)
         if claimed.fresh:  # its first writing, or Redis had forgotten it
             job.stored = True
             return True
@@ -73,9 +73,18 @@ class Filing:
         return await self._ledger.attempt(session.id, reservation, _affinity(job), epoch=session.epoch)
 
     async def _waiting(self, job: Job) -> bool:
-        claimed = await self._ledger.create(self._new(job), None)
+        claimed = await self._create(job, None)
         job.stored = claimed.job_id == job.id
         return job.stored
+
+    async def _create(self, job: Job, reservation: Reservation | None) -> Claimed:
+        """Write a job, after the ends of those before it; a session that Redis has lost is restored."""
+        while job.session.unwritten_ends and not job.session.ended:
+            await asyncio.sleep(_MOVING_S)
+        claimed = await self._ledger.create(self._new(job), reservation)
+        if claimed.anew:
+            job.session.restore()
+        return claimed
 
     def _new(self, job: Job) -> NewJob:
         session = job.session

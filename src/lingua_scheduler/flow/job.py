@@ -11,10 +11,20 @@ import msgspec
 
 from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.audio import duration_ms
-from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, JobId, NodeId, Pair, new_turn_id
+from lingua_scheduler.core.model import (
+    AudioFormat,
+    Cut,
+    CutReason,
+    JobId,
+    Languages,
+    NodeId,
+    Pair,
+    new_turn_id,
+)
 from lingua_scheduler.core.modules import Requirements
 from lingua_scheduler.core.placement import Reservation
 from lingua_scheduler.core.ports import Logged
+from lingua_scheduler.core.rooms import Target, address
 from lingua_scheduler.errors import CorruptValue
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.wire.common import Features, Pipeline
@@ -22,7 +32,20 @@ from lingua_scheduler.wire.node import JobAssign, JobResult
 from lingua_scheduler.wire.session import Utterance
 
 if TYPE_CHECKING:
+    from lingua_scheduler.flow.follow import Follow
     from lingua_scheduler.flow.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class InRoom:
+    """The room in which something was said, as it was then, and what its other languages do meanwhile."""
+
+    code: str
+    room_id: str
+    src: str | None  # the language spoken; None: it may be one of several
+    name: str | None = None  # what the speaker is called
+    lead: bool = False  # others are told by this job what is being said
+    others: tuple[Target, ...] = ()  # languages that wait for the words this job recognises
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +63,8 @@ class Brief:
     dialect: str | None = None
     streaming_asr: bool = True
     partial_interval_ms: int = 1000
+    room: InRoom | None = None  # the result is for those in this room who want it; None: for the speaker
+    text: str | None = None  # what was said, when that is known already
 
     @classmethod
     def of_cut(cls, cut: Cut, opening: Opening) -> Brief:
@@ -85,6 +110,29 @@ class Brief:
             streaming_asr=opening.streaming_asr if streaming is None else streaming,
             partial_interval_ms=interval_ms or opening.partial_interval_ms,
         )
+
+    @property
+    def stream(self) -> str:
+        """Name those who wait for the result, in their log: a language, here or in a room."""
+        room = self.room
+        return self.tgt_lang if room is None else address(self.tgt_lang, room.code, room.room_id)
+
+    @property
+    def reads(self) -> bool:
+        """Who wants this language has no need of a translation: the words are shown as they were said."""
+        return self.room is not None and self.room.src == self.tgt_lang
+
+    def languages(self, session: Languages) -> Languages:
+        """Tell what may be spoken; in a room nobody but the listener decides what it is translated into."""
+        spoken = replace(session, src=self.src_lang)
+        if self.room is None or not spoken.automatic:
+            return spoken
+        return replace(spoken, mode=None, lang_a=None, lang_b=None, auto_langs=spoken.spoken())
+
+    def with_text(self, text: str, src_lang: str) -> Brief:
+        """The same about words that are recognised."""
+        pipeline = msgspec.structs.replace(self.pipeline, use_asr=False)
+        return replace(self.with_audio(b""), text=text, src_lang=src_lang, pipeline=pipeline)
 
     def with_audio(self, audio: bytes) -> Brief:
         """The same about other audio."""
@@ -147,6 +195,7 @@ class Job:
     answered_by: NodeId | None = None
     ending: Logged | None = None  # what its client was told before its end is written
     afterthought: Callable[[], None] | None = None  # what its node added while its end was being written
+    follow: Follow | None = None  # other languages that wait for its words
 
     @property
     def index(self) -> int:
@@ -184,7 +233,7 @@ class Job:
     def assignment(self, reservation: Reservation, now: float) -> JobAssign:
         """Word the message for the node of one attempt."""
         brief, session = self.brief, self.session
-        cut, languages = brief.cut, session.languages
+        cut, languages = brief.cut, brief.languages(session.languages)
         context = session.delivery.context(self, now)
         return JobAssign(
             job_id=self.id,
@@ -210,6 +259,7 @@ class Job:
             part_index=context.part_index if context else None,
             context_text=context.context_text if context else None,
             padding_ms=cut.padding_ms,
+            text=brief.text,
             is_manual_cut=cut.reason in (CutReason.MANUAL, CutReason.CLOSE),
             is_timeout_triggered=cut.reason in (CutReason.SILENCE, CutReason.GAP),
             is_max_duration_triggered=cut.reason.continues_turn,

@@ -20,7 +20,11 @@ from lingua_scheduler.flow.errands import Errand, Errands
 from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.post import Post
 from lingua_scheduler.flow.results import Results
+from lingua_scheduler.flow.room_post import RoomPost
+from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.routing import Routing
+from lingua_scheduler.flow.session import Session
+from lingua_scheduler.flow.signalling import Signalling
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.node import JobCancel, JobResult
@@ -28,8 +32,12 @@ from lingua_scheduler.wire.peer import (
     Peer,
     PeerAssign,
     PeerCancel,
+    PeerHeard,
+    PeerKept,
     PeerOrder,
     PeerReturn,
+    PeerRoom,
+    PeerSignal,
     PeerTaken,
     PeerWord,
     decode_peer,
@@ -54,7 +62,11 @@ class SessionHome(Protocol):
         """The session lives here, or ended here a short while ago."""
         ...
 
-    def fenced(self, session_id: SessionId, epoch: int) -> None:
+    def get(self, session_id: SessionId) -> Session | None:
+        """Find a session that lives here."""
+        ...
+
+    def fenced(self, session_id: SessionId, epoch: int, by: InstanceId | None = None) -> None:
         """Another instance owns the session from this epoch on."""
 
 
@@ -67,6 +79,7 @@ class Letters:
         *,
         work: tuple[Results, Failover, SessionHome],
         ways: tuple[Routing, Post, Errands],
+        rooms: tuple[Rooms, RoomPost, Signalling],
         options: PeerOptions,
         clock: Clock,
         metrics: Metrics,
@@ -75,6 +88,7 @@ class Letters:
         self._inbox: InboxLedger = ledgers.inbox
         self._results, self._failover, self._sessions = work
         self._routing, self._post, self._errands = ways
+        self._rooms, self._room_post, self._signalling = rooms
         self._options = options
         self._clock = clock
         self._metrics = metrics
@@ -162,6 +176,8 @@ class Letters:
                 self._metrics.letters_received_total.inc("peer_assign", "stale")
                 return None
             return msgspec.structs.replace(content, job=msgspec.structs.replace(job, audio=audio))
+        if isinstance(content, PeerHeard):
+            return await self._room_post.opened(content)
         if isinstance(content, PeerWord) and content.voice and self._holds(content):
             word = content.word
             if isinstance(word, JobResult):
@@ -180,9 +196,19 @@ class Letters:
             case PeerWord() | PeerReturn():
                 return await self._about_job(content)
             case PeerTaken():
-                self._sessions.fenced(SessionId(content.session_id), content.epoch)
+                self._sessions.fenced(SessionId(content.session_id), content.epoch, letter.source)
             case PeerOrder():
                 self._order(content)
+            case PeerRoom():
+                self._rooms.changed(content.room_code)
+            case PeerHeard():
+                await self._room_post.receive(content)
+            case PeerSignal():
+                self._signalling.receive(content)
+            case PeerKept():
+                session = self._sessions.get(SessionId(content.session_id))
+                if session is not None:
+                    await self._room_post.take_on(session, content)
         return Fate.DONE
 
     def _assign(self, letter: Letter, content: PeerAssign) -> None:

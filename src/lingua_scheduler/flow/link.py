@@ -260,7 +260,7 @@ class Link:
             if message.node_id != member.node_id:
                 raise _wrong_id()
             member.hear(message)
-        if await member.write(reported=message is not None) is Beat.REPLACED:
+        if await member.write(reported=message is not None, holding=len(self._work)) is Beat.REPLACED:
             self.replaced()
 
     # Deadlines

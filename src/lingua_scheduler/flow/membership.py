@@ -89,10 +89,10 @@ class Membership:
             raise NodeRefused("NODE_UNAVAILABLE", "the registration has ended: send node_register again")
         self._tell(self.node.hear(message))
 
-    async def write(self, *, reported: bool) -> Beat:
+    async def write(self, *, reported: bool, holding: int) -> Beat:
         """Write how the node stands, by its own report or by what is known here; let placement know."""
         home = self._home
-        outcome = await self.node.beat(reported=reported)
+        outcome = await self.node.beat(reported=reported, holding=holding)
         if outcome is not Beat.REPLACED:
             facts = self.node.facts
             if home.routing.link(self.node_id) is self._link:

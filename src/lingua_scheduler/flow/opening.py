@@ -71,6 +71,7 @@ class Opening:
     adaptive: bool
     resumes: bool = False  # the client comes back with its token, and understands what that needs
     paired_with: NodeId | None = None  # the node whose code the client brought
+    plain_voice: bool = False  # the client names no format of audio; in rooms it knows samples only
 
     def text(self) -> str:
         """Write it for a later owner of the session."""
@@ -114,6 +115,7 @@ def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions
         wants_backpressure=wish.supports_backpressure is True,
         adaptive=_adaptive(wish),
         resumes=wish.supports_resume is True,
+        plain_voice=wish.audio_format is None,
     )
 
 

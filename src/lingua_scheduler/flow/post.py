@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
 import msgspec
 
@@ -23,8 +24,10 @@ from lingua_scheduler.wire.peer import (
     Peer,
     PeerAssign,
     PeerCancel,
+    PeerInRoom,
     PeerOrder,
     PeerReturn,
+    PeerRoom,
     PeerTaken,
     PeerWord,
 )
@@ -56,6 +59,7 @@ class Post:
         self._options = options
         self._metrics = metrics
         self._tasks = Tasks()
+        self._announcing: set[tuple[InstanceId, str]] = set()  # rooms whose change is not sent yet
 
     @property
     def _inbox(self) -> InboxLedger:
@@ -111,6 +115,21 @@ class Post:
         if before != self._id:
             self._send_soon(before, PeerTaken(session_id=session_id, epoch=epoch))
 
+    async def send(self, to: InstanceId, letter: PeerInRoom) -> Posted:
+        """Send a letter about a room, and tell what became of it. DependencyDown as of Redis."""
+        return await self._send(to, letter)
+
+    def mention(self, to: InstanceId, letter: PeerInRoom) -> None:
+        """Send a letter that is soon out of date; nobody minds if it is lost."""
+        if len(self._tasks) < self._options.undelivered_max:
+            self._tasks.start(self._send_once(to, letter), name=f"mention to {to}")
+
+    def announce(self, to: InstanceId, code: str) -> None:
+        """Tell another instance that a room has changed, unless it is about to be told."""
+        if (to, code) not in self._announcing:
+            self._announcing.add((to, code))
+            self._tasks.start(self._announce(to, code), name=f"room {code} to {to}")
+
     async def order(self, owner: InstanceId, letter: PeerOrder) -> bool:
         """Pass an operator's order for a node on to its owner."""
         return await self._send(owner, letter) is Posted.SENT
@@ -136,18 +155,20 @@ class Post:
             return Posted.GONE
         return await self._send(owner, msgspec.structs.replace(letter, hops=letter.hops + 1))
 
-    async def _follow(self, letter: PeerWord, to: InstanceId | None, *, patient: bool) -> None:
-        """Send a node's word to who wants it; a result waits for a session whose owner has died."""
-        sessions = self._ledgers.sessions
+    async def _follow(self, letter: PeerWord, sender: InstanceId | None, *, patient: bool) -> None:
+        """Send a node's word to who sent the job or owns its session now; a result waits for an owner.
+
+        Redis may lose the session and the voice between two tries: who sent the job then still wants it.
+        """
+        sessions, to = self._ledgers.sessions, sender
         tries = round(self._options.dlq_max_age_ms / 1000 / _TRY_AGAIN_S) if patient else 1
         for _ in range(tries):
             try:
-                to = to or await sessions.owner(SessionId(letter.session_id))
-                if to is None or to == self._id:
+                to = to or await sessions.owner(SessionId(letter.session_id)) or sender
+                if to is None:
                     self._metrics.results_dropped_total.inc("unknown")
                     return
-                letter = await self._without_voice(letter)
-                if await self._send(to, letter) is Posted.SENT:
+                if await self._send(to, await self._without_voice(letter)) is Posted.SENT:
                     return
             except DependencyDown as error:
                 _log.info("word_not_sent", reason=str(error))
@@ -164,6 +185,14 @@ class Post:
         session_id, job_id = SessionId(letter.session_id), JobId(word.job_id)
         await self._ledgers.jobs.put_voice(session_id, job_id, word.tts_audio)
         return msgspec.structs.replace(letter, word=msgspec.structs.replace(word, tts_audio=None), voice=True)
+
+    async def _announce(self, to: InstanceId, code: str) -> None:
+        self._announcing.discard((to, code))
+        await self._send_surely(to, PeerRoom(room_code=code))
+
+    async def _send_once(self, to: InstanceId, letter: Peer) -> None:
+        with suppress(StoreError):
+            await self._send(to, letter)
 
     def _send_soon(self, to: InstanceId, letter: Peer) -> None:
         self._tasks.start(self._send_surely(to, letter), name=f"letter to {to}")

@@ -60,6 +60,7 @@ class SessionRecords:
             "tgt_lang": languages.tgt,
             "paired_node_id": opening.paired_with,
             "opening": opening.text(),
+            "room": session.room or "",
             "next_index": session.next_index,
             "last_seq": session.safe_through,
         }

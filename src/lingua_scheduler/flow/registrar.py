@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.lifecycle import NodeHealth, NodeStatus, StatusChange
 from lingua_scheduler.core.model import InstanceId, NodeId, PoolId, new_node_id
@@ -17,6 +19,7 @@ _log = get_logger(__name__)
 
 JOB_ACK = "job_ack"  # the node acknowledges every job at once
 ANY_ORDER = "any_order"  # the node takes a session's utterances in any order, with gaps
+TEXT_JOBS = "text_jobs"  # the node translates words that another job has recognised
 
 
 class Registrar:
@@ -70,7 +73,7 @@ class Registrar:
             owner=self._owner,
             asr=said.asr,
             semantic=said.semantic,
-            types=said.types - self.unavailability.types(self._clock.now()),
+            types=self._types(),
             max_jobs=said.max_jobs,
             running_jobs=said.running_jobs,
             closed=said.closed(self.status),
@@ -81,6 +84,11 @@ class Registrar:
             acknowledges=said.offers(JOB_ACK),
             about=said.about(self.status),
         )
+
+    def _types(self) -> frozenset[str]:
+        """Name what it offers now; what it can do with words counts like one more type of service."""
+        offered = self.said.types - {TEXT_JOBS} - self.unavailability.types(self._clock.now())
+        return offered | {TEXT_JOBS} if self.said.offers(TEXT_JOBS) else offered
 
     def hear(self, message: NodeHeartbeat) -> StatusChange | None:
         """Take a heartbeat into account."""
@@ -103,14 +111,16 @@ class Registrar:
         """Let it stand as it stood before."""
         return self._health.cancel_drain(reason) if self.status is NodeStatus.DRAINING else None
 
-    async def register(self, *, again: bool = False) -> None:
-        """Write the node under its next epoch; `again` when this connection held the id before."""
-        takeover = self._takeover or again
-        self.epochs.append(
-            await self._ledger.register(self.facts, lease_ms=self._lease_ms, takeover=takeover)
-        )
+    async def register(self, *, again: bool = False, holding: int = 0) -> None:
+        """Write the node under its next epoch; `again` when this connection held the id before.
 
-    async def beat(self, *, reported: bool = True) -> Beat:
+        `holding` is how many jobs it was given under an earlier epoch and has not answered.
+        """
+        takeover = self._takeover or again
+        facts = replace(self.facts, running_jobs=max(self.facts.running_jobs, holding))
+        self.epochs.append(await self._ledger.register(facts, lease_ms=self._lease_ms, takeover=takeover))
+
+    async def beat(self, *, reported: bool = True, holding: int = 0) -> Beat:
         """Renew the lease; a node whose lease had ended while it was connected is written anew.
 
         Unless the node itself `reported`, what it said about its load is out of date.
@@ -119,7 +129,7 @@ class Registrar:
             self.facts, epoch=self.epoch, lease_ms=self._lease_ms, reported=reported
         )
         if outcome is Beat.GONE and self.status is not NodeStatus.OFFLINE:
-            await self.register(again=True)
+            await self.register(again=True, holding=holding)
             _log.info("node_restored", node=self.node_id, epoch=self.epoch)
             return Beat.RENEWED
         return outcome

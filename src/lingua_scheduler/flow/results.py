@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import msgspec
+
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core.hints import NODE_FAILURE_CODES
 from lingua_scheduler.core.lifecycle import ResultKind
@@ -112,6 +114,8 @@ class Results:
         if job is None or job.session.id != message.session_id or job.index != message.utterance_index:
             self._metrics.results_dropped_total.inc("unknown")
             return
+        if job.brief.text is not None and not message.text_asr:
+            message = msgspec.structs.replace(message, text_asr=job.brief.text)
         kind = ResultKind.of(message.text_asr, message.reason)
         if job.ended:
             self._after_the_end(job, node_id, message, kind)

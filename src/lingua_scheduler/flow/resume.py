@@ -72,6 +72,10 @@ class Resume:
         tenant = session.opening.tenant_id or ""
         return resume.make(self._sessions.secret, session.id, session.epoch, tenant=tenant)
 
+    def count(self, outcome: str) -> None:
+        """Count what became of a client that came back."""
+        self._around.metrics.session_resume_total.inc(outcome)
+
     async def take_up(self, comeback: Comeback) -> Session | None:
         """Find the session of a token and make it ours; None, for whatever reason, when it is lost.
 
@@ -81,6 +85,8 @@ class Resume:
         if named is None or not self.options.window_s:
             return None
         session_id, epoch = named
+        if self._sessions.has_ended(session_id):
+            return None
         attempt = comeback.attempt or self._unheard.pop(named, None) or Try(secrets.token_hex(_TRY_BYTES))
         here = self._sessions.get(session_id)
         if here is not None and here.epoch < epoch:  # another instance has had it since
@@ -94,6 +100,7 @@ class Resume:
             else:
                 stored = await self._take_here(here, epoch, attempt)
         except DependencyDown:
+            self.count("unchecked")
             if len(self._unheard) < _MOST_UNHEARD:
                 self._unheard[named] = attempt
             raise
@@ -136,6 +143,8 @@ class Resume:
         here = self._sessions.get(session_id)
         if here is not None and stored.before == self._owner:
             here.epoch = stored.epoch
+            self._around.move(here)
+            self.count("here")
             return here
         if here is not None:
             self._sessions.disown(here)
@@ -147,10 +156,12 @@ class Resume:
             return None
         self._sessions.admit(session)
         self._around.taken(stored.before, session_id, stored.epoch)
+        self._around.move(session)
         for job in jobs:
             if job.reservation is None:
                 self._around.launch(job)
             else:
                 self._around.adopt(job)
+        self.count("moved")
         _log.info("session_taken_over", session=session_id, before=stored.before, jobs=len(jobs))
         return session

@@ -47,6 +47,7 @@ def revive(
     session.epoch = stored.epoch
     pool = stored.fields.get("preferred_pool", "")
     session.preferred_pool = PoolId(int(pool)) if pool.isdigit() else None
+    session.room = stored.fields.get("room") or None
     jobs = [_job(session, stored_job, record) for stored_job, record in records]
     unreadable = [(job.index, job.tgt_lang) for job in stored.jobs if _record(job) is None]
     for index, tgt_lang in (*stored.lost, *unreadable):
@@ -58,6 +59,10 @@ def revive(
             around.metrics.missing_results_total.inc(MissingReason.JOB_FAILED.value)
             log.keep(Logged(index, tgt_lang, encode(missing)))
     session.delivery.take_up(jobs, log.entries(), received)
+    for job in jobs:
+        ended = {logged.lang for logged in stored.log if logged.index == job.index}
+        open_ = {other.brief.tgt_lang for other in jobs if other.index == job.index}
+        around.fan_out.restore(session, job, ended | open_)
     return session, jobs
 
 

@@ -7,7 +7,7 @@ dispatch and endings.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 
 import msgspec
 
@@ -21,10 +21,12 @@ from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.resume import Try
 from lingua_scheduler.errors import RateExceeded
 from lingua_scheduler.flow.delivery import Delivery
+from lingua_scheduler.flow.hearing import Heard, Hearing
 from lingua_scheduler.flow.intake import Intake, Progress
 from lingua_scheduler.flow.job import Brief, Job
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.opening import Opening
+from lingua_scheduler.flow.registrar import TEXT_JOBS
 from lingua_scheduler.flow.surroundings import Surroundings
 from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import (
@@ -63,6 +65,10 @@ class Session:
         self.ended = False
         self.preferred_pool: PoolId | None = None
         self.jobs: dict[JobId, Job] = {}
+        self.unwritten_ends = 0  # of jobs that ended before they were written
+        self.room: str | None = None  # the code of the room it is in
+        self.breadth = 1  # jobs that its last utterance had
+        self._undecided = 0  # utterances whose jobs are not made yet
         rules = around.rules
         self._around = around
         self._clock, self._metrics = around.clock, around.metrics
@@ -72,6 +78,9 @@ class Session:
         home = (around.clock, around.alarms, around.metrics)
         self.delivery = Delivery(session_id, rules.delivery, home=home, log=log)
         self.delivery.hint_lang = opening.hint_lang
+        self.delivery.room_ends.tell = partial(around.tell_room, self)
+        self.delivery.room_ends.caption = around.caption
+        self.hearing = Hearing(rules.resume, around.clock, keep=opening.resumes)
         self._intake = Intake(opening, rules.session, self._start, home=home, progress=progress or Progress())
         self._receipt: int | None = None  # the last one given
         self._receipt_at = float("-inf")
@@ -100,8 +109,11 @@ class Session:
         else:
             self._drop()
 
-    def acknowledge(self, index: int) -> None:
-        """The client has the ends of all utterances up to this one."""
+    def acknowledge(self, index: int, *, speaker: str | None = None) -> None:
+        """The client has the ends of all utterances up to this one, of its own or of somebody in its room."""
+        if speaker is not None and speaker != self.id:
+            self.hearing.acknowledge(speaker, index)
+            return
         self.delivery.acknowledge(min(index, self.next_index - 1))
 
     def playback(self, group_id: str, *, ended: bool) -> None:
@@ -131,7 +143,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """Nothing is being translated and nothing is held."""
-        return self.delivery.idle
+        return self.delivery.idle and not self._undecided
 
     @property
     def settled(self) -> bool:
@@ -174,7 +186,16 @@ class Session:
     def catch_up(self) -> None:
         """Tell a client that has returned what it has missed."""
         self.delivery.replay()
+        for kept in self.hearing.unheard():
+            self.sink.post(kept.message)
         self._give_receipt()
+
+    def hear(self, heard: Heard, message: bytes) -> bool:
+        """Tell the client what somebody else in its room said, once."""
+        fresh = self.hearing.take(heard, message)
+        if fresh:
+            self.sink.post(message)
+        return fresh
 
     # The owner
 
@@ -186,6 +207,10 @@ class Session:
     def moves_on(self, epoch: int) -> bool:
         """What was refused under this epoch may be written under the next one, which is ours too."""
         return not self.ended and (self.moving or self.epoch != epoch)
+
+    def restore(self) -> None:
+        """Redis has lost the session: write it anew."""
+        self._around.restore(self)
 
     def disowned(self) -> None:
         """Another instance owns this session: everything of it is forgotten here."""
@@ -228,6 +253,8 @@ class Session:
     def wish(self, job: Job) -> Wish | None:
         """Name the node that should have this job, if any."""
         cut = job.brief.cut
+        if job.brief.text is not None:
+            return None
         return self.affinity.wish(
             job.brief.tgt_lang, reason=cut.reason, turn_id=cut.turn_id, now=self._clock.now()
         )
@@ -238,6 +265,8 @@ class Session:
             return
         cut = job.brief.cut
         self.preferred_pool = job.reservation.pool
+        if job.brief.text is not None:
+            return
         self.affinity.placed(
             job.brief.tgt_lang,
             job.reservation.node_id,
@@ -255,7 +284,7 @@ class Session:
             id=job_id,
             session=self,
             brief=brief,
-            pairs=replace(self.languages, src=brief.src_lang).pairs(brief.tgt_lang),
+            pairs=brief.languages(self.languages).pairs(brief.tgt_lang),
             needs=_needs(brief),
             created_at=now - max(0, wall_ms - created_wall_ms) / 1000,
             created_wall_ms=created_wall_ms,
@@ -264,16 +293,47 @@ class Session:
         self.jobs[job.id] = job
         return job
 
-    def _start(self, brief: Brief) -> None:
-        job = self.job(new_job_id(), brief, created_wall_ms=self._clock.wall_ms())
+    def reword(self, job: Job, brief: Brief) -> None:
+        """Change what a job that has not been handed over is about."""
+        job.brief, job.needs = brief, _needs(brief)
+        job.pairs = brief.languages(self.languages).pairs(brief.tgt_lang)
+
+    def begin(self, job_id: JobId, brief: Brief, *, launch: bool = True) -> Job:
+        """Make a job of something that was said, and hand it over unless that is for later."""
+        job = self.job(job_id, brief, created_wall_ms=self._clock.wall_ms())
         self.delivery.expect(job, self._clock.now())
-        self._intake.receipts.cut(job.id)
-        self._metrics.web_task_finalized_total.inc(brief.cut.reason.value)
+        if launch:
+            self._around.launch(job)
+        return job
+
+    def launch(self, job: Job) -> None:
+        """Hand a job over; its time to find a node begins now."""
+        job.pending_until = self._clock.now() + self._around.rules.timeouts.pending_s
         self._around.launch(job)
+
+    def forgo(self, job_id: JobId) -> None:
+        """Nobody needs what was said: there is no job."""
+        if self._intake.receipts.settle(job_id):
+            self._give_receipt()
+
+    def decided(self) -> None:
+        """It is known which jobs an utterance has."""
+        self._undecided -= 1
+
+    def _start(self, brief: Brief) -> None:
+        first, fan_out = new_job_id(), self._around.fan_out
+        self._intake.receipts.cut(first)
+        self._metrics.web_task_finalized_total.inc(brief.cut.reason.value)
+        if self.room is None and not fan_out.busy(self.id):
+            self.breadth = 1
+            self.begin(first, brief)
+        else:
+            self._undecided += 1
+            fan_out.cut(self, first, brief)
 
     def _has_room(self) -> bool:
         """Tell a client that can hear it how full its session is; False when no more audio is taken."""
-        level = self._pressure.level(len(self.jobs))
+        level = self._pressure.level(len(self.jobs) // self.breadth)
         if level and self.opening.wants_backpressure:
             warning = self._pressure.warning(level, self._clock.now())
             if warning is not None:
@@ -294,4 +354,7 @@ class Session:
 def _needs(brief: Brief) -> Requirements:
     """Tell what the pipeline and the features of a job ask of a node."""
     steps = Steps(**msgspec.structs.asdict(brief.pipeline))
-    return required(steps, msgspec.structs.asdict(brief.features) if brief.features else {})
+    needs = required(steps, msgspec.structs.asdict(brief.features) if brief.features else {})
+    if brief.text is None:
+        return needs
+    return Requirements(needs.modules, (needs.services - {"asr"}) | {TEXT_JOBS}, needs.models)

@@ -18,6 +18,7 @@ from lingua_scheduler.core.ports import Ledgers, Sink, Tenure
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.records import SessionRecords
+from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.surroundings import Surroundings
@@ -45,18 +46,26 @@ class Sessions:
     """Every session of this instance, least recently active first."""
 
     def __init__(
-        self, around: Surroundings, *, ledgers: Ledgers, endings: Endings, roster: Roster, owner: InstanceId
+        self,
+        around: Surroundings,
+        *,
+        ledgers: Ledgers,
+        endings: Endings,
+        tables: tuple[Roster, Rooms],
+        owner: InstanceId,
     ) -> None:
         self.secret = secrets.token_bytes(_SECRET_BYTES)  # seals tokens; all instances must have the same
         self._around = around
         self.records = SessionRecords(ledgers.sessions, endings, owner=owner, disown=self.disown)
         self._endings = endings
-        self._roster = roster
+        self._roster, self._rooms = tables
+        self._rooms.remember = self.records.write_behind
         self._sessions: OrderedDict[SessionId, Session] = OrderedDict()
         self._active_at: dict[SessionId, float] = {}
         self._away: dict[SessionId, Alarm] = {}  # detached ones, until their window ends
         self._closing: dict[SessionId, _Closing] = {}
         self._ended: OrderedDict[SessionId, None] = OrderedDict()  # newest last
+        around.metrics.sessions_away.set_function(lambda: len(self._away))
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -72,6 +81,10 @@ class Sessions:
     def holds(self, session_id: SessionId) -> bool:
         """Tell whether a session lives here, or ended here a short while ago."""
         return session_id in self._sessions or session_id in self._ended
+
+    def has_ended(self, session_id: SessionId) -> bool:
+        """Tell whether a session ended here a short while ago; its record may not be erased yet."""
+        return session_id in self._ended
 
     # Beginning, going away and coming back
 
@@ -111,6 +124,9 @@ class Sessions:
             self.drop(session)
             return
         session.detach()
+        if not session.opening.resumes:
+            self._rooms.leave(session)
+            self.records.write_behind(session)
         self._wait_for_client(session)
         _log.info("session_detached", session=session.id)
 
@@ -136,10 +152,12 @@ class Sessions:
 
     # Another owner
 
-    def fenced(self, session_id: SessionId, epoch: int) -> None:
-        """Another instance owns the session from this epoch on."""
+    def fenced(self, session_id: SessionId, epoch: int, by: InstanceId | None = None) -> None:
+        """Another instance owns the session from this epoch on; it is given what the client has missed."""
         session = self._sessions.get(session_id)
         if session is not None and session.epoch < epoch:
+            if by is not None:
+                self._around.hand_on(session.id, session.hearing.unheard(), by)
             self.disown(session)
 
     def disown(self, session: Session) -> None:
@@ -151,6 +169,7 @@ class Sessions:
         """Forget a session and leave all of it in Redis for its next owner; False when it is not here."""
         if not self._leave(session):
             return False
+        self._rooms.forget(session)
         for job in session.end():
             self._endings.forget(job)
         self._roster.forget_session(session.id)
@@ -204,6 +223,7 @@ class Sessions:
     def _end(self, session: Session) -> None:
         if not self._leave(session):
             return
+        self._rooms.leave(session)
         for job in session.end():
             self._endings.abandon(job)
         self._roster.forget_session(session.id)

@@ -13,11 +13,15 @@ from lingua_scheduler.core.model import InstanceId, NodeId, SessionId
 from lingua_scheduler.core.resume import ResumeOptions
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
+from lingua_scheduler.flow.answer import Said
 from lingua_scheduler.flow.delivery import DeliveryOptions
+from lingua_scheduler.flow.fan_out import FanOut
+from lingua_scheduler.flow.hearing import Kept
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.opening import SessionOptions
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.node import JobResult
+from lingua_scheduler.wire.session import AsrPartial
 
 if TYPE_CHECKING:
     from lingua_scheduler.flow.session import Session
@@ -48,4 +52,10 @@ class Surroundings:
     changed: Callable[[Session], None]  # a job of the session ended
     disowned: Callable[[Session], None]  # another instance owns the session
     taken: Callable[[InstanceId, SessionId, int], None]  # a session of that instance lives here now
+    restore: Callable[[Session], None]  # Redis has lost the session: write it anew
     elsewhere: Callable[[NodeId, JobResult], None]  # a result for a session that lives elsewhere now
+    fan_out: FanOut  # makes the jobs of what is said in rooms
+    tell_room: Callable[[Session, Said], None]  # those in a room who want it
+    caption: Callable[[Job, AsrPartial], None]  # those in a room who read along
+    move: Callable[[Session], None]  # tell its room where a session that was taken up is now
+    hand_on: Callable[[SessionId, list[Kept], InstanceId], None]  # what a session that has moved missed

@@ -15,6 +15,9 @@ from lingua_scheduler.wire.node import NodeRegister
 FEATURES = ("job_ack", "exact_flags", "any_order", "cancel", "held_jobs")
 """What this SDK does beyond the protocol of the first generation."""
 
+TEXT_JOBS = "text_jobs"
+"""What a node announces whose handler takes jobs about words that are recognised already."""
+
 _SCHEMA_VERSION = "2.0"
 _PLATFORMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
 
@@ -31,6 +34,7 @@ class About:
     region: str | None = None
     gpu_tier: str | None = None
     usage: Callable[[], Usage] | None = None  # measures the machine in place of `Machine`
+    text_jobs: bool = False  # the handler heeds `Job.text`
 
 
 def announcement(
@@ -62,7 +66,7 @@ def announcement(
         heartbeat_interval_seconds=heartbeat_s,
         region=about.region,
         gpu_tier=about.gpu_tier,
-        features=FEATURES,
+        features=(*FEATURES, TEXT_JOBS) if about.text_jobs else FEATURES,
     )
 
 

@@ -30,7 +30,7 @@ def demo_translation(assign: JobAssign, *, tone: bool = True) -> Translation:
         raise JobFailed("PROCESSING_ERROR", "the audio format is unknown") from None
     spoken_s = duration_ms(audio_format, assign.sample_rate, assign.audio) / 1000
     steps = assign.pipeline
-    heard = f"[demo] {spoken_s:.1f} s of speech in {assign.src_lang}"
+    heard = assign.text or f"[demo] {spoken_s:.1f} s of speech in {assign.src_lang}"
     voice = tone and steps.use_tts
     return Translation(
         text_asr=heard,
@@ -77,6 +77,6 @@ def demo_node(
         languages=languages,
         capacity=capacity,
         url=url,
-        about=About(node_id=node_id, usage=usage),
+        about=About(node_id=node_id, usage=usage, text_jobs=True),
         options=options or LinkOptions(handle_signals=False),
     )

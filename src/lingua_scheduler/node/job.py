@@ -66,6 +66,11 @@ class Job:
         """The language wanted."""
         return self.assign.tgt_lang
 
+    @property
+    def text(self) -> str | None:
+        """What was said, when that is known already: there is no audio then. None: recognise it."""
+        return self.assign.text
+
     def pcm16(self) -> bytes:
         """Give the speech as samples: Opus is decoded to 16 kHz, pcm16 comes at `assign.sample_rate`."""
         audio = self.assign.audio

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import msgspec
 
+from lingua_scheduler.secret import Secret
+
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 
@@ -13,6 +15,8 @@ _Count = Annotated[int, msgspec.Meta(ge=1)]
 class LinkOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a node keeps its link to the scheduler."""
 
+    token: Secret = Secret("")
+    """Key to show to the scheduler; empty: none."""
     heartbeat_s: _Seconds = 15.0
     """Time between two heartbeats; the scheduler is told, and gives up after three missing ones."""
     ping_s: _Seconds = 20.0

@@ -55,6 +55,7 @@ class Script:
     rule: Rule | None = None  # answers every job; None: only those answers that are asked for
     answer_after_s: float = 0.0  # how long the rule takes
     copies: int = 1  # how often each answer of the rule is sent
+    text_jobs: bool = False  # announces that it takes words in place of audio
 
     @classmethod
     def first_generation(cls, **changes: Any) -> Self:
@@ -65,7 +66,13 @@ class Script:
     def register(self) -> NodeRegister:
         """Word the registration."""
         gpus = (_A_GPU,) if self.gpu else ()
-        about = About(node_id=self.node_id, services=self.services, version="scripted", gpus=gpus)
+        about = About(
+            node_id=self.node_id,
+            services=self.services,
+            version="scripted",
+            gpus=gpus,
+            text_jobs=self.text_jobs,
+        )
         message = announcement(self.languages, self.capacity, about, self.heartbeat_s or _HEARTBEAT_S)
         if self.announces:
             return message

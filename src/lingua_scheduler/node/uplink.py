@@ -10,6 +10,7 @@ import aiohttp
 from aiohttp import ClientWSTimeout, WSMsgType
 
 from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.keys import bearer_header
 from lingua_scheduler.errors import InvalidMessage, LinguaError
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.node.events import Event
@@ -92,6 +93,7 @@ class Uplink:
             async with asyncio.timeout(self._options.connect_timeout_s):
                 return await http.ws_connect(
                     self._url,
+                    headers=bearer_header(self._options.token),
                     max_msg_size=_LARGEST_BYTES,
                     heartbeat=self._options.ping_s,
                     timeout=ClientWSTimeout(ws_close=_CLOSE_S),

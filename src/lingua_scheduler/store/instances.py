@@ -11,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from lingua_scheduler.core.company import Presence
+from lingua_scheduler.core.company import Presence, Renewal
 from lingua_scheduler.core.model import InstanceId
 from lingua_scheduler.errors import InstanceIdTaken
 from lingua_scheduler.log import get_logger
@@ -87,7 +87,7 @@ class InstanceStore:
     async def enter(self, presence: Presence) -> None:
         """Become known, with an inbox, once whoever had the id is dead; InstanceIdTaken while it lives."""
         first: _Holder | None = None
-        while holder := await self._holder_unless_us(presence):
+        while isinstance(holder := await self._held(presence), _Holder):
             if first is None:
                 first = holder
                 _log.info("instance_id_in_use", instance=presence.instance_id)
@@ -100,12 +100,13 @@ class InstanceStore:
             await asyncio.sleep(_LOOK_AGAIN_S)
         await self._write_line(presence, self._ttl_ms)
 
-    async def renew(self, presence: Presence) -> bool:
-        """Stay known; False when another process has the id. A presence that has lapsed is written anew."""
-        if await self._holder_unless_us(presence) is not None:
-            return False
+    async def renew(self, presence: Presence) -> Renewal:
+        """Stay known, unless another process has the id; a presence that is not there is written anew."""
+        held = await self._held(presence)
+        if isinstance(held, _Holder):
+            return Renewal.TAKEN
         await self._write_line(presence, self._ttl_ms)
-        return True
+        return Renewal.HELD if held else Renewal.LOST
 
     async def leave(self, presence: Presence) -> None:
         """Stop being known, unless another process has the id; letters that are left await an adopter."""
@@ -158,7 +159,8 @@ class InstanceStore:
         agreed: bytes = await self._secret(secret=self._keys.secret(), proposal=proposal)
         return agreed
 
-    async def _holder_unless_us(self, presence: Presence) -> _Holder | None:
+    async def _held(self, presence: Presence) -> _Holder | bool:
+        """Hold the id and tell whether we held it before; else give who holds it."""
         reply = await self._hold(
             presence=self._keys.presence(presence.instance_id),
             inbox=self._keys.inbox(presence.instance_id),
@@ -172,7 +174,9 @@ class InstanceStore:
                 *("about", msgspec.json.encode(presence.about)),
             ],
         )
-        return _Holder(reply[0].decode(), reply[1].decode(), reply[2]) if reply else None
+        if isinstance(reply, int):
+            return bool(reply)
+        return _Holder(reply[0].decode(), reply[1].decode(), reply[2])
 
     async def _write_line(self, presence: Presence, lease_ms: int) -> None:
         said = _Said(presence.url, presence.started_ms, presence.draining, presence.about)

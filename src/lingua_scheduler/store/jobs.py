@@ -77,7 +77,7 @@ class JobStore:
         )
         if reply[0] == b"fenced":
             raise Fenced(f"session {job.session_id} has a newer owner")
-        return Claimed(JobId(reply[1].decode()), fresh=reply[0] == b"fresh")
+        return Claimed(JobId(reply[1].decode()), fresh=reply[0] != b"known", anew=reply[0] == b"anew")
 
     async def attempt(
         self,

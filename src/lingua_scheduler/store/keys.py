@@ -169,6 +169,16 @@ class Keys:
         """Keep the spoken result of a job on its way to the instance that owns the session."""
         return f"{self.prefix}:{{session:{session}}}:voice:{job}"
 
+    @_kind("hash", ttl="the session's and `keep_s` more, renewed with it; `keep_s` when it ends")
+    def transcript(self, session: str) -> str:
+        """Keep what a session said: lines by index and language, and how many have left."""
+        return f"{self.prefix}:{{session:{session}}}:transcript"
+
+    @_kind("zset", ttl="with the transcript")
+    def transcript_order(self, session: str) -> str:
+        """Order the lines of a session's transcript by the time at which they were said."""
+        return f"{self.prefix}:{{session:{session}}}:transcript_order"
+
     @_kind("hash", ttl="the instance's (`presence_ttl_s`), renewed by it; removed when it leaves")
     def presence(self, instance: str) -> str:
         """Tell that an instance lives: boot, address, start, whether it drains, counts for people."""
@@ -219,6 +229,16 @@ class Keys:
         """Tell who wants to hear whose own voice, as far as anybody said."""
         return f"{self.prefix}:{{room:{code}}}:wishes"
 
+    @_kind("hash", ttl="with the room")
+    def room_transcript(self, code: str) -> str:
+        """Keep what was said in a room: lines by speaker, index and language, and who was there."""
+        return f"{self.prefix}:{{room:{code}}}:room_transcript"
+
+    @_kind("zset", ttl="with the room")
+    def room_transcript_order(self, code: str) -> str:
+        """Order the lines of a room's transcript by the time at which they were said."""
+        return f"{self.prefix}:{{room:{code}}}:room_transcript_order"
+
     @_kind("string", ttl="the code's (5 min); removed when it is used")
     def pairing(self, code: str) -> str:
         """Tell which node a pairing code belongs to."""
@@ -228,6 +248,16 @@ class Keys:
     def notice(self, subject: str) -> str:
         """Tell that an instance has logged a missing service; `subject` is a digest of its name."""
         return f"{self.prefix}:{{notice:{subject}}}:notice"
+
+    @_kind("hash", owner="the next change by `lingua keys`, 30 days after a key was revoked or expired")
+    def auth_keys(self) -> str:
+        """List the keys of tenants, nodes and operators: created, expires, revoked, digest and facts."""
+        return f"{self.prefix}:{{keys}}:auth_keys"
+
+    @_kind("string", owner="nobody: it goes on counting")
+    def auth_version(self) -> str:
+        """Count the changes of these keys."""
+        return f"{self.prefix}:{{keys}}:auth_version"
 
 
 def _rule(builder: Callable[..., str], promise: dict[str, str]) -> KeyRule:

@@ -133,7 +133,13 @@ class RoomStore:
 
     def _places(self, code: str) -> dict[str, str]:
         keys = self._keys
-        return {"room": keys.room(code), "members": keys.members(code), "wishes": keys.wishes(code)}
+        return {
+            "room": keys.room(code),
+            "members": keys.members(code),
+            "wishes": keys.wishes(code),
+            "room_transcript": keys.room_transcript(code),
+            "room_transcript_order": keys.room_transcript_order(code),
+        }
 
 
 def _card(newcomer: Newcomer) -> str:

@@ -23,6 +23,7 @@ _OWN_FIELDS = (
     "next_index",
     "last_seq",
     "spoken",
+    "whole",
     "taken_at",
     "taken_by",
 )  # told by members of StoredSession
@@ -31,10 +32,19 @@ _OWN_FIELDS = (
 class SessionStore:
     """Implements `core.ports.SessionLedger`."""
 
-    def __init__(self, connection: Connection, scripts: Scripts, keys: Keys, options: LifeOptions) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        scripts: Scripts,
+        keys: Keys,
+        options: LifeOptions,
+        *,
+        transcript_keep_s: int = 0,
+    ) -> None:
         self._connection = connection
         self._keys = keys
         self._lease_ms = options.session_lease_s * 1000
+        self._keep_ms = transcript_keep_s * 1000
         self._open = scripts.load("session_open")
         self._renew = scripts.load("session_renew")
         self._take = scripts.load("session_take")
@@ -69,7 +79,11 @@ class SessionStore:
     async def _renewed(self, session_id: SessionId, owner: InstanceId, epoch: int) -> Tenure | None:
         try:
             reply = await self._renew(
-                **self._records(session_id), owner=owner, epoch=epoch, ttl_ms=self._lease_ms
+                **self._records(session_id),
+                **self._transcript(session_id),
+                owner=owner,
+                epoch=epoch,
+                ttl_ms=self._lease_ms,
             )
         except CorruptValue as error:
             _log.warning("session_unreadable", session=session_id, reason=str(error))
@@ -159,7 +173,15 @@ class SessionStore:
             jobs = []
         kinds = (keys.job, keys.audio, keys.voice)
         rest = [kind(session_id, _text(job_id)) for job_id in jobs for kind in kinds]
-        await self._close(**self._records(session_id), rest=rest, epoch=epoch)
+        await self._close(**self._records(session_id), **self._transcript(session_id), rest=rest, epoch=epoch)
+
+    def _transcript(self, session_id: SessionId) -> dict[str, str | int]:
+        keys = self._keys
+        return {
+            "transcript": keys.transcript(session_id),
+            "transcript_order": keys.transcript_order(session_id),
+            "keep_ms": self._keep_ms,
+        }
 
     def _records(self, session_id: SessionId) -> dict[str, str]:
         keys = self._keys

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from lingua_scheduler.core.model import InstanceId
 from lingua_scheduler.core.rooms import RoomOptions
+from lingua_scheduler.core.transcript import TranscriptOptions
 from lingua_scheduler.errors import CorruptValue, StoreError
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.store.auth_keys import AuthKeyStore
 from lingua_scheduler.store.connection import Connection, StoreOptions
 from lingua_scheduler.store.inbox import InboxStore
 from lingua_scheduler.store.instances import CompanyOptions, InstanceStore
@@ -18,6 +20,7 @@ from lingua_scheduler.store.pairing import PairingStore
 from lingua_scheduler.store.rooms import RoomStore
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.sessions import SessionStore
+from lingua_scheduler.store.transcripts import TranscriptStore
 
 _log = get_logger(__name__)
 
@@ -34,6 +37,7 @@ class Stores:
         *,
         owner: InstanceId,
         metrics: Metrics,
+        transcript: TranscriptOptions = TranscriptOptions(),  # noqa: B008 it is frozen
     ) -> None:
         self._metrics = metrics
         self._was_up = False
@@ -42,12 +46,16 @@ class Stores:
         keys = Keys(options.key_prefix)
         self.nodes = NodeStore(self.connection, scripts, keys)
         self.jobs = JobStore(self.connection, scripts, keys, owner, lives)
-        self.sessions = SessionStore(self.connection, scripts, keys, lives)
+        self.sessions = SessionStore(
+            self.connection, scripts, keys, lives, transcript_keep_s=transcript.keep_s
+        )
         self.instances = InstanceStore(scripts, keys, company)
         self.inbox = InboxStore(self.connection, scripts, keys, owner, company)
         self.rooms = RoomStore(scripts, keys, rooms)
+        self.transcripts = TranscriptStore(self.connection, scripts, keys, transcript, lives)
         self.pairing = PairingStore(self.connection, keys)
         self.notices = NoticeStore(self.connection, keys)
+        self.auth_keys = AuthKeyStore(scripts, keys)
 
     @property
     def up(self) -> bool:

@@ -54,6 +54,11 @@ export class Microphone {
     await this.#context.resume();
   }
 
+  /** What is heard, for others to hear it as it is; a copy that is switched on and off by itself. */
+  track() {
+    return this.#stream.getAudioTracks()[0].clone();
+  }
+
   /** Listen again after the browser has suspended it. */
   wake() {
     if (this.#context?.state !== "running") this.#context?.resume();

@@ -16,8 +16,8 @@ export function tempoFor(backlogS) {
 /**
  * A queue of voices.
  *
- * `onAudible(result, audible)` tells when sound begins and when it stops; `onQueue(waiting, playing)` how many
- * voices wait and whether one is heard; `onUnplayable(result)` that a voice could not be decoded.
+ * `onAudible(result, audible)` tells when sound begins and when it stops; `onQueue(waiting, result)` how many
+ * voices wait and which one is heard, or null; `onUnplayable(result)` that a voice could not be decoded.
  */
 export class VoiceQueue {
   #context = null;
@@ -136,6 +136,6 @@ export class VoiceQueue {
     if (heard && !this.#audible) this.#on.onAudible(heard, true);
     else if (!heard && this.#audible) this.#on.onAudible(this.#audible, false);
     this.#audible = heard;
-    this.#on.onQueue(this.#waiting.length, heard !== null);
+    this.#on.onQueue(this.#waiting.length, heard);
   }
 }

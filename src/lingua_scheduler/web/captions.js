@@ -1,24 +1,13 @@
-/** What was said and what it means, side by side, as it becomes known. Texts are only ever put in as text. */
+/** What was said and what it means, side by side, as it becomes known. */
+
+import { CaptionList, write } from "./caption-list.js";
 
 const MOST_LINES = 200;
-const MOST_ANNOUNCED = 6;
-const NEAR_END_PX = 60;
 const GHOST_LASTS_MS = 8000; // nothing may have been heard in it
-const RIGHT_TO_LEFT = /^(ar|dv|fa|he|ku|ps|sd|ug|ur|yi)\b/;
-
-/** Show text of a language in an element; a `note` is no caption but says how it stands. */
-function write(element, text, lang, note = null) {
-  element.textContent = text;
-  if (note) element.dataset.note = note;
-  else delete element.dataset.note;
-  element.lang = lang;
-  element.dir = RIGHT_TO_LEFT.test(lang) ? "rtl" : "ltr";
-}
 
 /** The lines of a talk in two columns, one per language. */
 export class Captions {
   #list;
-  #announcer;
   #say; // gives a sentence of the page's own language by its key
   #columns = { mine: "", other: "" };
   #lines = new Map(); // by session and index
@@ -26,15 +15,10 @@ export class Captions {
   #ghost = null; // what is being said and has no number yet
   #ghostTimer = null;
   #speaking = false;
-  #atEnd = true; // the person has not gone back to read
-  #topPx = 0;
 
   constructor(list, announcer, say) {
-    this.#list = list;
-    this.#announcer = announcer;
+    this.#list = new CaptionList(list, announcer);
     this.#say = say;
-    list.addEventListener("scroll", () => this.#scrolled());
-    new ResizeObserver(() => this.#follow()).observe(list);
   }
 
   /** The languages of the two columns, from now on. */
@@ -70,7 +54,7 @@ export class Captions {
     write(line.mine, text, this.#columns.mine);
     line.item.dataset.state = "live";
     this.#note(line.other, "translating");
-    this.#follow();
+    this.#list.follow();
   }
 
   /** What an utterance means. */
@@ -90,8 +74,8 @@ export class Captions {
     meant.className = "cell meant";
     line.item.classList.toggle("reverse", reverse);
     this.#settle(line, "done");
-    this.#announce(result.meant || result.said, meant.lang);
-    this.#follow();
+    this.#list.announce(result.meant || result.said, meant.lang);
+    this.#list.follow();
   }
 
   /** An utterance will not be translated, for this reason in the page's own language. */
@@ -100,8 +84,8 @@ export class Captions {
     const line = this.#line(about);
     write(line.other, sentence, document.documentElement.lang, "missing");
     this.#settle(line, "missing");
-    this.#announce(sentence, document.documentElement.lang);
-    this.#follow();
+    this.#list.announce(sentence, document.documentElement.lang);
+    this.#list.follow();
   }
 
   /** Nothing was heard in an utterance. */
@@ -158,8 +142,7 @@ export class Captions {
   #insert(line) {
     const after = [...this.#lines.values(), this.#ghost].filter((other) => other && other.order > line.order);
     const next = after.sort((one, other) => one.order - other.order)[0];
-    this.#list.insertBefore(line.item, next?.item ?? null);
-    this.#follow();
+    this.#list.insert(line.item, next?.item ?? null);
     return line;
   }
 
@@ -197,26 +180,6 @@ export class Captions {
       line.item.remove();
       this.#lines.delete(order);
     }
-  }
-
-  /** Only people scroll up; a box that shrinks does not. */
-  #scrolled() {
-    const { scrollHeight, scrollTop, clientHeight } = this.#list;
-    if (scrollHeight - scrollTop - clientHeight < NEAR_END_PX) this.#atEnd = true;
-    else if (scrollTop < this.#topPx) this.#atEnd = false;
-    this.#topPx = scrollTop;
-  }
-
-  /** Keep the newest line in sight, unless the person has gone back to read. */
-  #follow() {
-    if (this.#atEnd) this.#list.scrollTop = this.#list.scrollHeight;
-  }
-
-  #announce(text, lang) {
-    const sentence = document.createElement("p");
-    write(sentence, text, lang);
-    this.#announcer.append(sentence);
-    while (this.#announcer.childElementCount > MOST_ANNOUNCED) this.#announcer.firstElementChild.remove();
   }
 }
 

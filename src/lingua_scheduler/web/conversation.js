@@ -15,8 +15,8 @@ import { SpeechInput } from "./speech-in.js";
 /**
  * Talks to one scheduler.
  *
- * Members of `on`: `event(event)` of the protocol; `speaking(bool)`; `level(0 to 1)`; `voices(waiting, audible)`;
- * `unplayable()`; `microphoneGone()`.
+ * Members of `on`: `event(event)` of the protocol; `speaking(bool)`; `level(0 to 1)`; `voices(waiting, result)` with
+ * the result whose voice is heard, or null; `unplayable()`; `microphoneGone()`.
  */
 export class Conversation {
   /** The person hears the voice without the microphone hearing it. */
@@ -43,7 +43,7 @@ export class Conversation {
     this.#on = on;
     this.#voices = new VoiceQueue({
       onAudible: (result, audible) => this.#heard(result, audible),
-      onQueue: (waiting, audible) => on.voices(waiting, audible),
+      onQueue: (waiting, result) => on.voices(waiting, result),
       onUnplayable: () => on.unplayable(),
     });
   }
@@ -53,30 +53,46 @@ export class Conversation {
     return this.#current !== null;
   }
 
+  /** Whether there is a microphone. */
+  get hears() {
+    return this.#microphone !== null;
+  }
+
   /** Take the microphone and open a session; false when `end` came first, NoMicrophone when there is none. */
   async start(wish, mode) {
     const attempt = ++this.#attempt;
     await this.#voices.unlock();
-    const microphone = await Microphone.open({
-      onBlock: (block) => this.#input?.take(block),
-      onEnded: () => this.#on.microphoneGone(),
-    });
-    this.#format = await speechFormat();
-    if (attempt !== this.#attempt) {
-      microphone.close();
-      return false;
-    }
-    this.#microphone = microphone;
-    this.#encoder = speechEncoder(this.#format, (frame) => this.#say((session) => session.speak(frame)));
-    this.#input = new SpeechInput(this.#encoder, {
-      onFinish: () => this.#say((session) => session.finish()),
-      onSpeaking: (speaking, quietMs) => this.#spoke(speaking, quietMs),
-      onLevel: (level) => this.#on.level(level),
-    });
-    this.#input.mode = mode;
-    this.#paused = false;
+    if (!(await this.#takeMicrophone(mode, attempt))) return false;
     this.#connect(wish);
     return true;
+  }
+
+  /** Open a session without a microphone; false when `end` came first. */
+  async listen(wish) {
+    const attempt = ++this.#attempt;
+    await this.#voices.unlock();
+    this.#format ??= await speechFormat();
+    if (attempt === this.#attempt) this.#connect(wish);
+    return attempt === this.#attempt;
+  }
+
+  /** Take the microphone; false when `end` came first, NoMicrophone when there is none. */
+  takeMicrophone(mode) {
+    return this.#takeMicrophone(mode, this.#attempt);
+  }
+
+  /** Give what the microphone hears as a track for others; null when there is no microphone. */
+  track() {
+    return this.#microphone?.track() ?? null;
+  }
+
+  /** Let the microphone go. */
+  async dropMicrophone() {
+    const [input, encoder] = [this.#input, this.#encoder];
+    this.#microphone?.close();
+    this.#microphone = this.#input = null;
+    await input?.stop();
+    encoder?.close();
   }
 
   /** Go on with other wishes in a new session; what was said before is still translated. */
@@ -90,17 +106,26 @@ export class Conversation {
     this.#arrange();
   }
 
+  /** Talk by the button or hands-free from now on, in the same session. */
+  async setMode(mode) {
+    await this.#input?.stop();
+    if (this.#input) this.#input.mode = mode;
+    this.#arrange();
+  }
+
   /** End the talk; what was said is still translated. */
   async end() {
     this.#attempt += 1;
-    const [input, encoder, current] = [this.#input, this.#encoder, this.#current];
-    this.#microphone?.close();
-    this.#microphone = this.#input = null;
-    await input?.stop();
-    encoder?.close();
-    this.#current = null;
+    const current = this.#current;
+    await this.dropMicrophone();
+    if (this.#current === current) this.#current = null;
     current?.use((session, nowMs) => session.close(nowMs));
     this.#arrange();
+  }
+
+  /** Send a message of another kind, such as one about rooms, in the session that is open now. */
+  send(message) {
+    this.#say((session) => session.send(message));
   }
 
   /** The person presses the button, or lets it go. */
@@ -140,6 +165,28 @@ export class Conversation {
   /** Follow a change of `headphones`. */
   rearrange() {
     this.#arrange();
+  }
+
+  async #takeMicrophone(mode, attempt) {
+    const microphone = await Microphone.open({
+      onBlock: (block) => this.#input?.take(block),
+      onEnded: () => this.#on.microphoneGone(),
+    });
+    this.#format ??= await speechFormat();
+    if (attempt !== this.#attempt) {
+      microphone.close();
+      return false;
+    }
+    this.#microphone = microphone;
+    this.#encoder = speechEncoder(this.#format, (frame) => this.#say((session) => session.speak(frame)));
+    this.#input = new SpeechInput(this.#encoder, {
+      onFinish: () => this.#say((session) => session.finish()),
+      onSpeaking: (speaking, quietMs) => this.#spoke(speaking, quietMs),
+      onLevel: (level) => this.#on.level(level),
+    });
+    this.#input.mode = mode;
+    this.#paused = false;
+    return true;
   }
 
   #connect(wish) {

@@ -8,6 +8,12 @@ export function about(message) {
   return { sessionId: message.session_id, speaker, index: message.utterance_index };
 }
 
+/** The session is open; `before` is the id of the one that was lost, or of this one. */
+export function opened(message, before) {
+  const { session_id: sessionId, warning, retry_after_ms: retryAfterMs, transcript_token: transcriptToken } = message;
+  return { type: "opened", sessionId, before, resumed: message.resumed === true, warning, retryAfterMs, transcriptToken };
+}
+
 /** What was understood so far. */
 export function partial(message) {
   return { type: "partial", ...about(message), text: message.text ?? "", final: message.is_final === true };

@@ -217,7 +217,7 @@ export class Session {
   #introduce(nowMs) {
     const init = { type: "session_init", ...this.#wish, supports_resume: true };
     if (this.resumable) {
-      init.resume_token = this.#token;
+      Object.assign(init, this.#retry.attempt(), { resume_token: this.#token });
       const through = this.#receipts.of(this.id).through(nowMs);
       if (through >= 0) init.received_through = through;
     }
@@ -225,8 +225,8 @@ export class Session {
   }
 
   #opened(ack, nowMs) {
-    const [before, resumed] = [this.id, ack.resumed === true];
-    if (resumed) {
+    const before = this.id;
+    if (ack.resumed === true) {
       this.#outbox.acknowledge(ack.last_seq ?? -1);
     } else {
       this.#receipts.clear();
@@ -242,8 +242,7 @@ export class Session {
     this.state = "open";
     this.#beat(nowMs);
     for (const message of this.#owed.splice(0)) this.send(message);
-    const { warning, retry_after_ms: retryAfterMs } = ack;
-    return [{ type: "opened", sessionId: this.id, before, resumed, warning, retryAfterMs }];
+    return [news.opened(ack, before)];
   }
 
   /** The server did not open the session: try later, or not at all. */

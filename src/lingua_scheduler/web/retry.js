@@ -18,6 +18,8 @@ export class Retry {
 
   #random;
   #openedMs = Infinity;
+  #interruption = "";
+  #attempt = 0;
 
   constructor(random) {
     this.#random = random;
@@ -31,9 +33,21 @@ export class Retry {
   /** Give the pause before the next try. */
   failed(nowMs) {
     if (nowMs - this.#openedMs >= PROVEN_MS) this.failures = 0;
+    if (this.#openedMs < Infinity) this.#interrupted();
     this.#openedMs = Infinity;
     const longestMs = Math.min(LONGEST_MS, FIRST_MS * 2 ** this.failures);
     this.failures += 1;
     return longestMs * (0.5 + this.#random() / 2);
+  }
+
+  /** Name the interruption and the next attempt, so that a resume token whose answer was lost works once more. */
+  attempt() {
+    this.#attempt += 1;
+    return { resume_try: this.#interruption, resume_attempt: this.#attempt };
+  }
+
+  #interrupted() {
+    this.#interruption = `try-${[1, 2].map(() => this.#random().toString(36).slice(2)).join("")}`;
+    this.#attempt = 0;
   }
 }

@@ -11,6 +11,8 @@ const FIRST = {
   both: false,
   headphones: false,
   size: 1, // of captions: 0 to 3
+  name: "", // in rooms
+  take: "voice", // how to take in what others say in rooms: voice, captions or text
 };
 
 /** Choices with a memory; read them as members, change them with `set`. */

@@ -1,7 +1,21 @@
-/** Every sentence of the talk page, in English and in Chinese. */
+/** Every sentence of the pages, in English and in Chinese; those about rooms have a file of their own. */
+
+import { ROOM_EN, ROOM_ZH } from "./room-strings.js";
 
 const EN = {
   title: "Lingua Talk",
+  places: "Pages",
+  talkPlace: "Talk",
+  roomPlace: "Room",
+  transcript: "Transcript",
+  transcriptTitle: "Save what was said as a file",
+  transcript_txt: "Text",
+  transcript_srt: "Subtitles (SRT)",
+  transcript_vtt: "Subtitles (VTT)",
+  transcript_json: "Data (JSON)",
+  transcriptSaved: "The transcript was saved.",
+  transcriptAbsent: "There is no transcript: nothing has been said, or it is not kept any more.",
+  transcriptFailed: "The transcript could not be fetched. Please try again.",
   tagline: "Speak, and be understood.",
   idle: "Not connected",
   connecting: "Connecting",
@@ -88,6 +102,18 @@ const EN = {
 
 const ZH = {
   title: "Lingua 对话",
+  places: "页面",
+  talkPlace: "对话",
+  roomPlace: "房间",
+  transcript: "文字记录",
+  transcriptTitle: "把对话内容保存为文件",
+  transcript_txt: "文本",
+  transcript_srt: "字幕（SRT）",
+  transcript_vtt: "字幕（VTT）",
+  transcript_json: "数据（JSON）",
+  transcriptSaved: "文字记录已保存。",
+  transcriptAbsent: "没有文字记录：还没有说话，或已不再保留。",
+  transcriptFailed: "无法取得文字记录，请重试。",
   tagline: "开口说话，彼此听懂。",
   idle: "未连接",
   connecting: "正在连接",
@@ -174,7 +200,7 @@ const ZH = {
 /** The languages of the page, by the tag that documents carry. */
 export const UI_TAGS = { en: "en", zh: "zh-Hans" };
 
-const STRINGS = { en: EN, zh: ZH };
+const STRINGS = { en: { ...EN, ...ROOM_EN }, zh: { ...ZH, ...ROOM_ZH } };
 
 /** Choose the language of the page by what the browser prefers. */
 export function preferredUi(languages) {
@@ -184,13 +210,13 @@ export function preferredUi(languages) {
 
 /** Give a sentence by its key, with values filled in; the key itself when there is none. */
 export function sentence(ui, key, values = {}) {
-  const text = STRINGS[ui]?.[key] ?? EN[key] ?? key;
+  const text = STRINGS[ui]?.[key] ?? STRINGS.en[key] ?? key;
   return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
 }
 
 /** Whether there is a sentence of this key. */
 export function hasSentence(key) {
-  return key in EN;
+  return key in STRINGS.en;
 }
 
 /** The keys of each language, to compare them. */
@@ -198,10 +224,10 @@ export function keysOf(ui) {
   return Object.keys(STRINGS[ui]);
 }
 
-/** Fill a page: `data-t` is the text, `data-t-label` the name and `data-t-title` the explanation of an element. */
+/** Fill a page: `data-title` is its title, `data-t` the text, `data-t-label` the name and `data-t-title` the explanation of an element. */
 export function fill(root, ui) {
   root.documentElement.lang = UI_TAGS[ui];
-  root.title = sentence(ui, "title");
+  root.title = sentence(ui, root.documentElement.dataset.title);
   for (const element of root.querySelectorAll("[data-t]")) element.textContent = sentence(ui, element.dataset.t);
   for (const element of root.querySelectorAll("[data-t-label]")) {
     element.setAttribute("aria-label", sentence(ui, element.dataset.tLabel));

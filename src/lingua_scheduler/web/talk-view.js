@@ -1,6 +1,7 @@
 /** How the talk page looks in each of its states. */
 
-const SIZES = 4;
+/** How many sizes of captions there are. */
+export const SIZES = 4;
 
 /** Give an element of the page by its id. */
 export const $ = (id) => document.getElementById(id);
@@ -59,7 +60,8 @@ export function render({ settings, phase, link, live, paused, resting, served, t
   write("hint", say(hintKey({ on, free, live, paused, resting })));
 }
 
-function renderTalk({ on, free, live, starting, ready }) {
+/** Show the talk button: idle, ready, live or paused. */
+export function renderTalk({ on, free, live, starting, ready }) {
   const talk = $("talk");
   talk.disabled = !ready;
   talk.setAttribute("aria-disabled", starting); // a disabled button would lose the focus
@@ -68,14 +70,16 @@ function renderTalk({ on, free, live, starting, ready }) {
   else talk.removeAttribute("aria-pressed");
 }
 
-function talkKey({ phase, free, live, paused }) {
+/** Give the key of the sentence on the talk button. */
+export function talkKey({ phase, free, live, paused }) {
   if (phase !== "on") return phase === "starting" ? "starting" : "start";
   if (live) return "listening";
   if (!free) return "holdToTalk";
   return paused ? "paused" : "playing";
 }
 
-function hintKey({ on, free, live, paused, resting }) {
+/** Give the key of the sentence below the talk button. */
+export function hintKey({ on, free, live, paused, resting }) {
   if (!on) return "hintIdle";
   if (!free) return live ? "hintLetGo" : matchMedia("(hover: none)").matches ? "hintTouch" : "hintPress";
   if (paused) return "hintPaused";
@@ -83,6 +87,6 @@ function hintKey({ on, free, live, paused, resting }) {
 }
 
 /** Change a text only when it differs, so that screen readers hear changes only. */
-function write(id, text) {
+export function write(id, text) {
   if ($(id).textContent !== text) $(id).textContent = text;
 }

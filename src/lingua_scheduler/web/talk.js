@@ -7,26 +7,32 @@ import { Conversation } from "./conversation.js";
 import { LanguageChoice } from "./language-choice.js";
 import { nameIn } from "./languages.js";
 import { Notices } from "./notices.js";
+import { SessionNotices } from "./session-notices.js";
 import { Settings } from "./settings.js";
 import { UI_TAGS, fill, hasSentence, preferredUi, sentence } from "./strings.js";
 import { TalkButton } from "./talk-button.js";
 import { $, enable, measure, render, resized, showLevel } from "./talk-view.js";
+import { TranscriptMenu } from "./transcript.js";
 import { keepAwake } from "./wake-lock.js";
 import { sessionWish } from "./wish.js";
 
-const SHORT_MS = 5000;
 const SILENT_ENDS = ["no_text", "silence_detected"];
 
 class TalkPage {
   #settings = new Settings();
   #say = (key, values) => sentence(this.#ui, key, values);
   #notices = new Notices($("notice"), this.#say);
+  #session = new SessionNotices(this.#notices, {
+    hurry: () => this.#talk.hurry(),
+    noNode: (retryAfterMs) => this.#noNode(retryAfterMs),
+  });
+  #transcript = new TranscriptMenu($("transcript"), this.#notices);
   #captions = new Captions($("lines"), $("announcer"), this.#say);
   #talk = new Conversation(sessionUrl(location), {
     event: (event, current) => this.#event(event, current),
     speaking: (speaking) => this.#speaking(speaking),
     level: showLevel,
-    voices: (waiting, audible) => this.#voices(waiting, audible),
+    voices: (waiting, result) => this.#voices(waiting, result),
     unplayable: () => this.#notices.show("voice", { key: "voiceUnplayable" }),
     microphoneGone: () => this.#stop("mic_gone"),
   });
@@ -43,7 +49,6 @@ class TalkPage {
   #link = "idle"; // what the connection does
   #isSpeaking = false;
   #paused = false;
-  #wasAway = false;
 
   begin() {
     this.#wire();
@@ -161,7 +166,7 @@ class TalkPage {
     this.#button.letGo();
     this.#talk.end();
     keepAwake(false);
-    this.#notices.clear("link", "node");
+    this.#session.left();
     if (complaint) {
       const action = { key: "retry", run: () => this.#start() };
       this.#notices.show("microphone", { level: "error", key: complaint, action });
@@ -175,8 +180,8 @@ class TalkPage {
     this.#render();
   }
 
-  #voices(waiting, audible) {
-    enable("skip", audible || waiting > 0);
+  #voices(waiting, result) {
+    enable("skip", result !== null || waiting > 0);
     this.#render();
   }
 
@@ -201,49 +206,42 @@ class TalkPage {
       case "missing":
         return this.#missing(event);
       case "trouble":
-        return this.#trouble(event);
+        return this.#session.trouble(event);
       case "lagging":
-        return this.#notices.show("pace", { level: "warning", key: "lagging", lastsMs: SHORT_MS });
+        return this.#session.lagging();
       case "speechLost":
-        return this.#notices.show("pace", { level: "warning", key: "speechLost", lastsMs: 2 * SHORT_MS });
+        return this.#session.speechLost();
     }
   }
 
-  #opened({ before, resumed, sessionId, warning, retryAfterMs }) {
+  #opened(event) {
+    const { before, sessionId } = event;
     this.#link = "open";
-    this.#notices.clear("link", "redis");
-    if (this.#wasAway) {
-      const key = resumed ? "resumed" : "startedAnew";
-      this.#notices.show("back", { level: resumed ? "info" : "warning", key, lastsMs: 2 * SHORT_MS });
-    }
-    this.#wasAway = false;
+    this.#session.opened(event);
+    this.#transcript.offer("session", event);
     if (before !== null && before !== sessionId) this.#captions.lost(before, this.#say("lostLine"));
-    if (warning && retryAfterMs) this.#noNode(retryAfterMs);
     this.#render();
   }
 
-  #away({ waitMs }) {
+  #away(event) {
     this.#link = "waiting";
-    this.#wasAway = true;
-    const action = waitMs > 1000 ? { key: "retryNow", run: () => this.#talk.hurry() } : null;
-    this.#notices.show("link", { level: "warning", key: "reconnecting", action });
+    this.#session.away(event);
     this.#render();
   }
 
-  #refused({ code }) {
+  #refused(event) {
     this.#stop();
     this.#link = "ended";
-    const action = { key: "retry", run: () => this.#start() };
-    this.#notices.show("ended", { level: "error", key: "refused", values: { code }, action });
+    this.#session.refused(event, () => this.#start());
     this.#render();
   }
 
   #stage({ stage, code, hint, ...about }) {
     if (stage === "DISPATCHED") {
-      this.#notices.clear("node", "redis");
+      this.#session.served();
       this.#captions.waiting(about);
     }
-    if (code) this.#trouble({ code, hint });
+    if (code) this.#session.trouble({ code, hint });
   }
 
   #result(result) {
@@ -261,17 +259,7 @@ class TalkPage {
     return this.#captions.missing(about, this.#say(hasSentence(key) ? key : "missing"));
   }
 
-  #trouble({ code, hint, retryAfterMs }) {
-    if (code === "NO_AVAILABLE_NODE") return this.#noNode(retryAfterMs);
-    if (code === "SCHEDULER_DEPENDENCY_DOWN") {
-      return this.#notices.show("redis", { level: "warning", key: "redisDown", lastsMs: 6 * SHORT_MS });
-    }
-    const notice = { level: "warning", values: { code }, lastsMs: 2 * SHORT_MS };
-    if (code === "RATE_LIMITED") return this.#notices.show("pace", { ...notice, key: "rateLimited" });
-    return this.#notices.show("trouble", { ...notice, key: "trouble", text: hint });
-  }
-
-  #noNode(retryAfterMs = 5000) {
+  #noNode(retryAfterMs) {
     const [mine, other] = [this.#settings.mine, this.#settings.other].map((lang) => nameIn(lang, UI_TAGS[this.#ui]));
     const values = { mine, other, seconds: Math.ceil(retryAfterMs / 1000) };
     this.#notices.show("node", { level: "warning", key: "noNode", values });

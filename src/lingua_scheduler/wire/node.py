@@ -218,7 +218,11 @@ class PairingCode(Message, tag="pairing_code", frozen=True, kw_only=True):
 
 
 class JobAssign(Message, tag="job_assign", frozen=True, kw_only=True):
-    """One attempt at one job; flags that are false are left out."""
+    """One attempt at one job; flags that are false are left out.
+
+    With `text`, which only nodes get that announced `text_jobs`, the speech is recognised already: there is
+    no audio, and what is left to do is to translate and to speak.
+    """
 
     job_id: Id
     attempt_id: Attempt
@@ -244,6 +248,7 @@ class JobAssign(Message, tag="job_assign", frozen=True, kw_only=True):
     context_text: Text | None = None
     padding_ms: Count | None = None
     expected_duration_ms: Count | None = None
+    text: Text | None = None
     turn_id: Id | None = None
     is_manual_cut: bool = False
     is_timeout_triggered: bool = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from lingua_scheduler.wire.common import Attempt, BadInput, Id, Message, Name, invalid
+from lingua_scheduler.wire.common import Attempt, BadInput, Count, Id, Lang, Message, Name, invalid
 from lingua_scheduler.wire.node import AsrPartial, JobAck, JobAssign, JobResult, JobStarted, ModelNotAvailable
 
 NodeWord = JobAck | JobStarted | AsrPartial | JobResult | ModelNotAvailable
@@ -64,7 +64,53 @@ class PeerOrder(Message, tag="peer_order", frozen=True, kw_only=True):
     drain_s: float | None = None
 
 
-Peer = PeerAssign | PeerCancel | PeerReturn | PeerWord | PeerTaken | PeerOrder
+class PeerRoom(Message, tag="peer_room", frozen=True, kw_only=True):
+    """A room has changed: read it, and tell its members of yours."""
+
+    room_code: Name
+
+
+class PeerHeard(Message, tag="peer_heard", frozen=True, kw_only=True):
+    """What somebody said in a room, for members of yours: some want to hear it, some only to read it.
+
+    `message` is what those who read are sent, as it is; what the others are sent is in Redis under the
+    speaker and `parcel`, and in `spoken` once it was fetched. A fleeting one is out of date soon.
+    """
+
+    room_code: Name
+    speaker: Id
+    utterance_index: Count
+    tgt_lang: Lang
+    message: msgspec.Raw
+    hear: tuple[Id, ...] = ()
+    read: tuple[Id, ...] = ()
+    parcel: Id | None = None
+    spoken: bytes = b""
+    missing: bool = False
+    fleeting: bool = False
+    hops: int = 0
+
+
+class PeerSignal(Message, tag="peer_signal", frozen=True, kw_only=True):
+    """One member of a room arranges with another, one of yours, how to hear each other's own voice."""
+
+    room_code: Name
+    sender: Id
+    receiver: Id
+    message: msgspec.Raw
+
+
+class PeerKept(Message, tag="peer_kept", frozen=True, kw_only=True):
+    """What a session that is yours now may not have heard in its room; it is in Redis under `parcel`."""
+
+    session_id: Id
+    parcel: Id
+
+
+PeerInRoom = PeerRoom | PeerHeard | PeerSignal | PeerKept
+"""What instances tell each other about rooms."""
+
+Peer = PeerAssign | PeerCancel | PeerReturn | PeerWord | PeerTaken | PeerOrder | PeerInRoom
 
 _DECODER: msgspec.json.Decoder[Peer] = msgspec.json.Decoder(Peer)
 

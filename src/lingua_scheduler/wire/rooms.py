@@ -19,6 +19,7 @@ class RoomCreate(Message, tag="room_create", frozen=True, kw_only=True):
     client_ts: Count
     display_name: Name | None = None
     preferred_lang: Lang | None = None
+    mode: Name | None = None
 
 
 class RoomJoin(Message, tag="room_join", frozen=True, kw_only=True):
@@ -27,12 +28,22 @@ class RoomJoin(Message, tag="room_join", frozen=True, kw_only=True):
     room_code: Name
     display_name: Name | None = None
     preferred_lang: Lang | None = None
+    mode: Name | None = None
 
 
 class RoomLeave(Message, tag="room_leave", frozen=True, kw_only=True):
     """Leave a room."""
 
     room_code: Name
+
+
+class RoomChange(Message, tag="room_change", frozen=True, kw_only=True):
+    """Change what the sender said of itself; what is left out stays."""
+
+    room_code: Name
+    display_name: Name | None = None
+    preferred_lang: Lang | None = None
+    mode: Name | None = None
 
 
 class RoomRawVoicePreference(Message, tag="room_raw_voice_preference", frozen=True, kw_only=True):
@@ -82,6 +93,7 @@ class RoomMember(Record, frozen=True, kw_only=True):
     joined_at: Name | Count
     display_name: Name | None = None
     preferred_lang: Lang | None = None
+    mode: Name | None = None
     raw_voice_preferences: dict[Id, bool] | None = None
 
 

@@ -32,6 +32,7 @@ from lingua_scheduler.wire.results import (
     UiEventKind,
 )
 from lingua_scheduler.wire.rooms import (
+    RoomChange,
     RoomCreate,
     RoomCreateAck,
     RoomError,
@@ -59,6 +60,7 @@ __all__ = [
     "GoingAway",
     "MissingResult",
     "ResultAck",
+    "RoomChange",
     "RoomCreate",
     "RoomCreateAck",
     "RoomError",
@@ -145,6 +147,7 @@ class SessionInitAck(Message, tag="session_init_ack", frozen=True, kw_only=True)
     negotiated_pause_ms: Count | None = None
     negotiated_max_duration_ms: Count | None = None
     resume_token: ShortText | None = None
+    transcript_token: ShortText | None = None
     resumed: bool | None = None
     last_seq: Count | None = None
     next_utterance_index: Count | None = None
@@ -215,6 +218,7 @@ FromClient = (
     | RoomCreate
     | RoomJoin
     | RoomLeave
+    | RoomChange
     | RoomRawVoicePreference
     | _Signalling
 )

@@ -56,6 +56,14 @@ async def test_speech_becomes_text_translation_and_voice_with_the_time_of_each_s
     assert took.asr_ms + took.nmt_ms + took.tts_ms <= took.total_ms
 
 
+async def test_words_that_are_recognised_already_are_translated_and_spoken(hands) -> None:
+    given = assign(audio=b"", text="hello world", pipeline=Pipeline(use_asr=False))
+    answer = await hands.do(given)
+    assert (answer.text_asr, answer.text_translated) == ("hello world", "olá mundo")
+    assert tiny.understood(answer.tts_audio) == "olá mundo"
+    assert answer.timings.asr_ms is None
+
+
 async def test_steps_that_nobody_wants_are_left_out(hands) -> None:
     mute = await hands.do(said("hello", pipeline=Pipeline(use_tts=False)))
     assert (mute.text_translated, mute.tts_audio, mute.timings.tts_ms) == ("olá", b"", None)

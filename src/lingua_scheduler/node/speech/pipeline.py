@@ -52,6 +52,8 @@ class Pipeline:
 
     async def handle(self, job: Job) -> Translation:
         """Do a job; JobFailed says which service could not do its part."""
+        if job.text is not None:
+            return await self._translate(job, job.text)
         if not job.assign.pipeline.use_asr:
             raise JobFailed(
                 _PROCESSING, "without recognition there is no text", details={"service_id": "asr"}
@@ -66,6 +68,17 @@ class Pipeline:
                 return await _Passage(job, worker, self._options, self._clock).run(
                     piece, due, self._turns, began
                 )
+        except EngineError as error:
+            raise JobFailed(error.code, str(error), details=error.details) from error
+
+    async def _translate(self, job: Job, text: str) -> Translation:
+        """Do a job about words that another one has recognised."""
+        began = self._clock.now()
+        direction = Direction.of(job.assign)
+        heard = Understood(text=text, raw_text=text, language=direction.spoken[0], probability=1.0)
+        try:
+            async with self._crew.lent() as worker:
+                return await _Passage(job, worker, self._options, self._clock).say(heard, began)
         except EngineError as error:
             raise JobFailed(error.code, str(error), details=error.details) from error
 
@@ -96,6 +109,10 @@ class _Passage:
         if not heard.text:
             return NOTHING_SAID
         turns.heard(piece, heard.text)
+        return await self.say(heard, began)
+
+    async def say(self, heard: Understood, began: float) -> Translation:
+        """Translate what was heard, and speak it."""
         steps, tgt = self._job.assign.pipeline, self._direction.target(heard.language)
         said, language = heard.text, heard.language
         way: tuple[str, ...] = (language,)

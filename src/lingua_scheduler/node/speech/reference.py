@@ -102,6 +102,7 @@ async def reference_node(
                 gpus=gpus,
                 public=options.public,
                 region=options.region,
+                text_jobs=True,
             ),
             options=options.link,
             clock=clock,

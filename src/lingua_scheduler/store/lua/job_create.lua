@@ -1,7 +1,7 @@
 -- Claim (index, language) for a job and write it with its audio, placed on a node (attempt 1) or waiting (attempt 0).
 -- A session that vanished from Redis while its owner lives is written anew.
 -- Every so many indexes (kept), the claims of older ones are forgotten: the session's counter knows that they are used.
--- Returns {'fresh', job}, {'known', job} when the claim is taken, or {'fenced'} when the session has a newer owner.
+-- Returns {'fresh', job}, {'anew', job} when the session had to be written too, {'known', job} when the claim is taken, or {'fenced'} when the session has a newer owner.
 -- KEYS: session claims open_jobs job audio
 -- ARGV: owner epoch session_ttl_ms index claim kept last_seq job_id state attempt node reservation record data job_ttl_ms
 -- ARGV: affinity affinity_ttl_ms pool pair
@@ -10,7 +10,9 @@
 if not holds(session, owner, epoch) then
   return {'fenced'}
 end
+local answer = 'fresh'
 if not tonumber(redis.call('HGET', session, 'epoch')) then
+  answer = 'anew'
   redis.call('HSET', session, 'owner', owner, 'epoch', epoch)
   redis.call('PEXPIRE', session, session_ttl_ms)
 end
@@ -39,4 +41,4 @@ remember(session, affinity, affinity_ttl_ms)
 if pool ~= '' then
   redis.call('HSET', session, 'preferred_pool', pool, 'last_lang_pair', pair)
 end
-return {'fresh', job_id}
+return {answer, job_id}

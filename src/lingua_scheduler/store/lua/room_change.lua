@@ -1,6 +1,6 @@
 -- Change what a member said about itself: '=x' makes it x, empty leaves it; a target is somebody whose voice it wants or not.
 -- Returns why not, or the room.
--- KEYS: room members wishes
+-- KEYS: room members wishes room_transcript room_transcript_order
 -- ARGV: session mode lang name target receive
 -- include: read_member tell_room
 local number, joined, owner, epoch, mode_before, lang_before, name_before = read_member(room, members, session)

@@ -1,5 +1,5 @@
 -- Make a session the last member of a room. Returns why not, or the room.
--- KEYS: room members wishes
+-- KEYS: room members wishes room_transcript room_transcript_order
 -- ARGV: session card capacity ttl_ms
 -- include: seat prolong tell_room
 if redis.call('EXISTS', room) == 0 then
@@ -13,5 +13,5 @@ if redis.call('HLEN', members) >= tonumber(capacity) then
 end
 seat(room, members, session, card)
 redis.call('HINCRBY', room, 'version', 1)
-prolong(room, members, wishes, ttl_ms)
+prolong(room, ttl_ms)
 return tell_room(room, members, wishes, '')

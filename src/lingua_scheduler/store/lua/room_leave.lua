@@ -1,6 +1,6 @@
 -- Remove a member, unless its session has a newer owner, and all wishes of it and about it. Without members the room ends.
 -- Returns why not, or the room.
--- KEYS: room members wishes
+-- KEYS: room members wishes room_transcript room_transcript_order
 -- ARGV: session epoch
 -- include: read_member tell_room
 local _, _, _, holder = read_member(room, members, session)
@@ -17,7 +17,7 @@ end
 redis.call('HINCRBY', room, 'version', 1)
 local told = tell_room(room, members, wishes, '')
 if redis.call('EXISTS', members) == 0 then
-  redis.call('DEL', room, wishes)
+  redis.call('DEL', room, wishes, room_transcript, room_transcript_order)
   told[2] = 0
 end
 return told

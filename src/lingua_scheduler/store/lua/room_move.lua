@@ -1,5 +1,5 @@
 -- Tell who holds a member's session, unless somebody newer does. Returns why not, or the room.
--- KEYS: room members wishes
+-- KEYS: room members wishes room_transcript room_transcript_order
 -- ARGV: session owner epoch
 -- include: read_member tell_room
 local number, joined, owner_before, holder, mode, lang, name = read_member(room, members, session)

@@ -6,7 +6,7 @@
 if not holds(session, owner, epoch) then
   return false
 end
-redis.call('HSET', session, 'owner', owner, 'epoch', epoch, unpack(fields))
+redis.call('HSET', session, 'owner', owner, 'epoch', epoch, 'whole', 1, unpack(fields))
 raise(session, 'next_index', next_index)
 raise(session, 'last_seq', last_seq)
 redis.call('PEXPIRE', session, ttl_ms)

@@ -1,0 +1,202 @@
+"""What this instance has counted, as JSON: `/api/v1/metrics`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from prometheus_client import Counter
+
+from lingua_scheduler.admin.census import percentile
+from lingua_scheduler.admin.nodes import exclusion
+from lingua_scheduler.admin.read_model import Picture
+from lingua_scheduler.instruments import OTHER, CounterBy
+from lingua_scheduler.metrics import Metrics
+
+_TOP = 20
+_SAMPLE = 5
+
+
+class Count(msgspec.Struct, frozen=True):
+    """One thing and how often it happened."""
+
+    key: str
+    count: int
+
+
+class StatsCounters(msgspec.Struct, frozen=True):
+    """Requests for what people watch."""
+
+    requests_total: int
+    stale_total: int
+    snapshot_updated_at_ms: int
+
+
+class ModelNotAvailableCounters(msgspec.Struct, frozen=True):
+    """Reports of nodes that lack a service; what has no row of its own is in the numbers of others."""
+
+    received_total: int
+    rate_limited_total: int
+    marked_total: int
+    by_service_top: list[Count]
+    by_reason_top: list[Count]
+    rate_limited_by_node_top: list[Count]
+    marked_by_node_top: list[Count]
+    other_service_total: int
+    other_reason_total: int
+    other_rate_limited_node_total: int
+    other_marked_node_total: int
+
+
+class ExcludedNodes(msgspec.Struct, frozen=True):
+    """Jobs that found no node for one main reason, and nodes that are out for it now."""
+
+    reason: str
+    total: int
+    sample_node_ids: list[str]
+
+
+class DispatchExclude(msgspec.Struct, frozen=True):
+    """Why no node was chosen."""
+
+    by_reason: list[ExcludedNodes]
+
+
+class SegmentationCounters(msgspec.Struct, frozen=True):
+    """How utterances ended."""
+
+    finalized_total: int
+    finalized_by_send_total: int
+    finalized_by_pause_total: int
+    pause_ms: int
+    empty_finalize_total: int
+    index_gap_total: int
+
+
+class ObservabilityCounters(msgspec.Struct, frozen=True):
+    """Sections that were slow."""
+
+    slow_path_total: int
+    path_warn_ms: int
+    slow_path_by_path: list[Count]
+
+
+class LatencyCounters(msgspec.Struct, frozen=True):
+    """Time from the cut to the end of the last answered jobs."""
+
+    p50_ms: int
+    p95_ms: int
+    p99_ms: int
+    count: int
+
+
+class AsrCounters(msgspec.Struct, frozen=True):
+    """How fast answers came."""
+
+    e2e_latency: LatencyCounters
+
+
+class Counters(msgspec.Struct, frozen=True):
+    """What `/api/v1/metrics` says."""
+
+    stats: StatsCounters
+    model_not_available: ModelNotAvailableCounters
+    dispatch_exclude: DispatchExclude
+    web_task_segmentation: SegmentationCounters
+    observability: ObservabilityCounters
+    asr: AsrCounters
+
+
+class CounterViews:
+    """Reads the instruments."""
+
+    def __init__(
+        self, metrics: Metrics, latencies_ms: Iterable[float], *, pause_ms: int, path_warn_ms: int
+    ) -> None:
+        self._metrics = metrics
+        self._latencies_ms = latencies_ms
+        self._pause_ms = pause_ms
+        self._path_warn_ms = path_warn_ms
+        metrics.web_task_pause_ms.set(pause_ms)
+
+    def counters(self, picture: Picture) -> Counters:
+        """Show what was counted since the start."""
+        metrics = self._metrics
+        slow = metrics.slow_path_total.read()
+        return Counters(
+            stats=StatsCounters(
+                requests_total=_read(metrics.stats_requests_total),
+                stale_total=_read(metrics.stats_stale_total),
+                snapshot_updated_at_ms=picture.at_ms,
+            ),
+            model_not_available=self._model_not_available(),
+            dispatch_exclude=DispatchExclude(self._excluded(picture)),
+            web_task_segmentation=self._segmentation(),
+            observability=ObservabilityCounters(
+                slow_path_total=sum(slow.values()),
+                path_warn_ms=self._path_warn_ms,
+                slow_path_by_path=_top(slow),
+            ),
+            asr=AsrCounters(self._latency()),
+        )
+
+    def _model_not_available(self) -> ModelNotAvailableCounters:
+        metrics = self._metrics
+        by_service, by_reason = metrics.model_na_by_service_total, metrics.model_na_by_reason_total
+        limited, marked = metrics.model_na_rate_limited_by_node_total, metrics.model_na_marked_by_node_total
+        return ModelNotAvailableCounters(
+            received_total=_read(metrics.model_na_received_total),
+            rate_limited_total=_read(metrics.model_na_rate_limited_total),
+            marked_total=_read(metrics.model_na_marked_total),
+            by_service_top=_top(by_service.read()),
+            by_reason_top=_top(by_reason.read()),
+            rate_limited_by_node_top=_top(limited.read()),
+            marked_by_node_top=_top(marked.read()),
+            other_service_total=_others(by_service),
+            other_reason_total=_others(by_reason),
+            other_rate_limited_node_total=_others(limited),
+            other_marked_node_total=_others(marked),
+        )
+
+    def _excluded(self, picture: Picture) -> list[ExcludedNodes]:
+        sample: dict[str, list[str]] = {}
+        for facts in picture.nodes:
+            reason = exclusion(picture, facts)
+            named = sample.setdefault(reason.value, []) if reason is not None else None
+            if named is not None and len(named) < _SAMPLE:
+                named.append(facts.node_id)
+        counted = self._metrics.no_available_node_total.read()
+        return [
+            ExcludedNodes(reason, total, sample.get(reason, []))
+            for (reason,), total in sorted(counted.items())
+        ]
+
+    def _segmentation(self) -> SegmentationCounters:
+        metrics = self._metrics
+        cuts = {reason: count for (reason,), count in metrics.web_task_finalized_total.read().items()}
+        return SegmentationCounters(
+            finalized_total=sum(cuts.values()),
+            finalized_by_send_total=cuts.get("manual", 0),
+            finalized_by_pause_total=cuts.get("silence", 0) + cuts.get("gap", 0),
+            pause_ms=self._pause_ms,
+            empty_finalize_total=_read(metrics.empty_finalize_total),
+            index_gap_total=_read(metrics.result_gap_timeout_total),
+        )
+
+    def _latency(self) -> LatencyCounters:
+        known = list(self._latencies_ms)
+        p50, p95, p99 = (round(percentile(known, part)) for part in (0.5, 0.95, 0.99))
+        return LatencyCounters(p50, p95, p99, len(known))
+
+
+def _read(counter: Counter) -> int:
+    return sum(int(sample.value) for family in counter.collect() for sample in family.samples)
+
+
+def _top(counted: Mapping[tuple[str, ...], int]) -> list[Count]:
+    known = [Count(labels[0], count) for labels, count in counted.items() if count and labels[0] != OTHER]
+    return sorted(known, key=lambda each: (-each.count, each.key))[:_TOP]
+
+
+def _others(by: CounterBy) -> int:
+    return by.read().get((OTHER,), 0)

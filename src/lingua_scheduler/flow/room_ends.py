@@ -1,0 +1,80 @@
+"""How a session's utterances ended, worded for those in a room who want to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.model import SessionId
+from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason
+from lingua_scheduler.core.ports import Logged
+from lingua_scheduler.core.result_log import ResultLog
+from lingua_scheduler.core.rooms import read_address
+from lingua_scheduler.flow.answer import Answer, Place, Said
+from lingua_scheduler.flow.job import Job
+from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.codec import encode
+from lingua_scheduler.wire.session import AsrPartial
+
+
+class RoomEnds:
+    """Hands the ends of one session's utterances to its room; the log has each until the room was told."""
+
+    def __init__(self, session_id: SessionId, log: ResultLog | None, home: tuple[Clock, Metrics]) -> None:
+        self._session_id = session_id
+        self._log = log
+        self._clock, self._metrics = home
+        self.tell: Callable[[Said], None]
+        self.caption: Callable[[Job, AsrPartial], None]
+
+    def word(self, job: Job, end: Answer | MissingReason) -> bytes:
+        """Encode an end."""
+        self._metrics.room_encodings_total.inc()
+        wall_ms = self._clock.wall_ms()
+        if isinstance(end, Answer):
+            return encode(end.message(wall_ms))
+        return encode(Place.of(job).missing(end, wall_ms))
+
+    def say(self, job: Job, outcome: Delivered[Answer] | Missing) -> None:
+        """Tell those in the room who want it how an utterance ended."""
+        room = job.brief.room
+        if room is None:
+            return
+        answer = outcome.payload if isinstance(outcome, Delivered) else None
+        name = f"{job.index}:{job.brief.stream}"
+        message = None if self._log is None else self._log.message(name)
+        if message is None:
+            end = outcome.payload if isinstance(outcome, Delivered) else outcome.reason
+            message = self.word(job, end)
+        self.tell(
+            Said(
+                room.code,
+                room.room_id,
+                self._session_id,
+                job.index,
+                job.brief.tgt_lang,
+                message=message,
+                answer=answer,
+                missing=answer is None,
+                done=lambda: self._done(name),
+            )
+        )
+
+    def say_again(self, logged: Logged) -> None:
+        """Tell a room what an earlier owner of the session may not have told it."""
+        lang, code, room_id = read_address(logged.tgt_lang)
+        self.tell(
+            Said(
+                code,
+                room_id,
+                self._session_id,
+                logged.index,
+                lang,
+                message=logged.message,
+                done=lambda: self._done(logged.name),
+            )
+        )
+
+    def _done(self, name: str) -> None:
+        if self._log is not None:
+            self._log.done(name)

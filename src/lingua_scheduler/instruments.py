@@ -1,0 +1,258 @@
+"""The kinds of instruments: what an instance counts with, and what keeps the number of series small.
+
+A label value outside its declared set is counted as `other`, so nobody outside can make the number of series
+grow. Children are made once; what the frame path counts is a plain integer that is exported when asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Protocol
+
+import msgspec
+import prometheus_client
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from lingua_scheduler.log import dropped_lines, get_logger
+
+_log = get_logger(__name__)
+
+PREFIX = "scheduler_"
+OTHER = "other"
+LATENCY_BUCKETS_S = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0)
+MOST_ROWS = 64
+
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
+
+
+class Values(Protocol):
+    """Which values a label may take."""
+
+    def bounded(self, value: str) -> str:
+        """Give the value itself, or `other`."""
+        ...
+
+
+class OneOf:
+    """A label with a written list of values."""
+
+    def __init__(self, *values: str) -> None:
+        self.known = frozenset(values)
+
+    def bounded(self, value: str) -> str:
+        """Give the value itself if it is on the list."""
+        return value if value in self.known else OTHER
+
+
+class AtMost:
+    """A label whose values nobody has listed: the first `limit` are kept apart, `known` ones among them."""
+
+    def __init__(self, limit: int, *known: str) -> None:
+        self._limit = limit
+        self._seen = set(known)
+
+    def bounded(self, value: str) -> str:
+        """Give the value itself unless the limit has been reached by others."""
+        if value in self._seen:
+            return value
+        if len(self._seen) >= self._limit:
+            return OTHER
+        self._seen.add(value)
+        return value
+
+
+class CounterBy:
+    """A counter with labels: `inc` takes their values in the order of the declaration."""
+
+    def __init__(self, counter: Counter, values: Mapping[str, Values]) -> None:
+        self.values = dict(values)
+        self._counter = counter
+        self._values = tuple(values.values())
+        self._children: dict[tuple[str, ...], Counter] = {}
+        if all(
+            isinstance(known, OneOf) for known in self._values
+        ):  # a series must exist before its first event
+            for labels in itertools.product(
+                *(known.known for known in self._values if isinstance(known, OneOf))
+            ):
+                self._children[labels] = counter.labels(*labels)
+
+    def inc(self, *labels: str, amount: int = 1) -> None:
+        """Count `amount` more under these label values."""
+        child = self._children.get(labels)
+        if child is None:
+            bounded = [values.bounded(label) for values, label in zip(self._values, labels, strict=True)]
+            child = self._counter.labels(*bounded)
+            if OTHER not in bounded:
+                self._children[labels] = child
+        child.inc(amount)
+
+    def read(self) -> dict[tuple[str, ...], int]:
+        """Give what was counted so far, by the values of the labels."""
+        return {
+            tuple(sample.labels.values()): int(sample.value)
+            for family in self._counter.collect()
+            for sample in family.samples
+        }
+
+
+class HistogramBy:
+    """A histogram of seconds with one label that has a written list of values."""
+
+    def __init__(self, histogram: Histogram, values: Mapping[str, OneOf]) -> None:
+        self.values = dict(values)
+        (known,) = values.values()
+        self._children = {value: histogram.labels(value) for value in known.known}
+
+    def observe(self, label: str, seconds: float) -> None:
+        """Count one duration; KeyError when nobody has listed the label."""
+        self._children[label].observe(seconds)
+
+
+class GaugeTable(Collector):
+    """A gauge whose rows are replaced together; the largest are kept apart, the rest is the row `other`."""
+
+    def __init__(self, name: str, help_text: str, labels: tuple[str, ...]) -> None:
+        self.name = name
+        self.help = help_text
+        self.labels = labels
+        self._rows: dict[tuple[str, ...], float] = {}
+
+    def show(self, rows: Mapping[tuple[str, ...], float]) -> None:
+        """Show these rows from now on, and no others."""
+        ordered = sorted(rows.items(), key=lambda row: (-row[1], row[0]))
+        kept = dict(ordered[:MOST_ROWS])
+        if len(ordered) > MOST_ROWS:
+            kept[(OTHER,) * len(self.labels)] = sum(value for _, value in ordered[MOST_ROWS:])
+        self._rows = kept
+
+    def collect(self) -> Iterator[Metric]:
+        """Give the rows to Prometheus."""
+        family = GaugeMetricFamily(PREFIX + self.name, self.help, labels=self.labels)
+        for labels, value in self._rows.items():
+            family.add_metric(labels, value)
+        yield family
+
+
+class CounterAlias(Collector):
+    """A counter by labels under a second name."""
+
+    def __init__(self, name: str, help_text: str, of: CounterBy, labels: tuple[str, ...]) -> None:
+        self.name = name
+        self.help = help_text
+        self.labels = labels
+        self._of = of
+
+    def collect(self) -> Iterator[Metric]:
+        """Give what the other one has counted to Prometheus."""
+        family = CounterMetricFamily(PREFIX + self.name, self.help, labels=self.labels)
+        for labels, value in self._of.read().items():
+            family.add_metric(labels, value)
+        yield family
+
+
+class ObservabilityOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is worth a warning."""
+
+    path_warn_ms: Annotated[int, msgspec.Meta(ge=1)] = 50
+    """A section on the way of an utterance, or of a request, that takes longer is counted and logged."""
+
+
+class SlowPaths:
+    """Counts and logs sections that took too long."""
+
+    def __init__(self, counter: CounterBy, options: ObservabilityOptions) -> None:
+        self._counter = counter
+        self._warn_s = options.path_warn_ms / 1000
+        self._times: dict[str, int] = {}
+
+    def took(self, path: str, seconds: float) -> None:
+        """A section took so long: count it if that is slow, and log the first ones of many."""
+        if seconds <= self._warn_s:
+            return
+        self._counter.inc(path)
+        self._times[path] = times = self._times.get(path, 0) + 1
+        if times & (times - 1) == 0:  # powers of two: a slow hour is not an hour of warnings
+            _log.warning("slow_path", path=path, took_ms=round(seconds * 1000), times=times)
+
+
+class Tally:
+    """A count on the path of every frame: a plain integer, exported when the metrics are read."""
+
+    __slots__ = ("help", "name", "value")
+
+    def __init__(self, name: str, help_text: str) -> None:
+        self.name = name
+        self.help = help_text
+        self.value = 0
+
+    def inc(self, amount: int = 1) -> None:
+        """Count `amount` more."""
+        self.value += amount
+
+
+class _Tallies(Collector):
+    def __init__(self) -> None:
+        self.tallies: list[Tally] = []
+
+    def collect(self) -> Iterator[Metric]:
+        for tally in self.tallies:
+            yield CounterMetricFamily(PREFIX + tally.name, tally.help, value=tally.value)
+        dropped = "Log lines that could not be written."
+        yield CounterMetricFamily(f"{PREFIX}log_lines_dropped_total", dropped, value=dropped_lines())
+
+
+class Declared:
+    """Makes instruments in one registry."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._tallies = _Tallies()
+        self.registry.register(self._tallies)
+
+    def counter(self, name: str, help_text: str) -> Counter:
+        """Declare a counter."""
+        return Counter(PREFIX + name, help_text, registry=self.registry)
+
+    def counter_by(self, name: str, help_text: str, **labels: Values) -> CounterBy:
+        """Declare a counter with labels."""
+        counter = Counter(PREFIX + name, help_text, tuple(labels), registry=self.registry)
+        return CounterBy(counter, labels)
+
+    def gauge(self, name: str, help_text: str) -> Gauge:
+        """Declare a gauge."""
+        return Gauge(PREFIX + name, help_text, registry=self.registry)
+
+    def gauge_table(self, name: str, help_text: str, *labels: str) -> GaugeTable:
+        """Declare a gauge whose rows are replaced together."""
+        table = GaugeTable(name, help_text, labels)
+        self.registry.register(table)
+        return table
+
+    def alias(self, name: str, help_text: str, of: CounterBy, *labels: str) -> CounterAlias:
+        """Declare a second name of a counter."""
+        alias = CounterAlias(name, help_text, of, labels)
+        self.registry.register(alias)
+        return alias
+
+    def seconds(self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S) -> Histogram:
+        """Declare a histogram of durations."""
+        return Histogram(PREFIX + name, help_text, buckets=buckets, unit="seconds", registry=self.registry)
+
+    def seconds_by(
+        self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S, **label: OneOf
+    ) -> HistogramBy:
+        """Declare a histogram of durations with one label."""
+        histogram = Histogram(
+            PREFIX + name, help_text, tuple(label), buckets=buckets, unit="seconds", registry=self.registry
+        )
+        return HistogramBy(histogram, label)
+
+    def tally(self, name: str, help_text: str) -> Tally:
+        """Declare a counter for the path of every frame."""
+        tally = Tally(name, help_text)
+        self._tallies.tallies.append(tally)
+        return tally

@@ -97,8 +97,8 @@ class Party:
 
 async def _still(house: World) -> bool:
     instance = house.instance
-    busy = len(instance.room_post) + len(instance.rooms._home.lanes) + len(instance.post._tasks)
-    return not busy and not len(instance.rooms._tasks) and await _empty(house)
+    busy = len(instance.room_post) or len(instance.post._tasks) or instance.rooms.busy
+    return not busy and await _empty(house)
 
 
 async def _empty(house: World) -> bool:

@@ -52,6 +52,7 @@ from lingua_scheduler.flow.post import Post
 from lingua_scheduler.flow.registration import NodeRules
 from lingua_scheduler.flow.results import Results
 from lingua_scheduler.flow.resume import Resume
+from lingua_scheduler.flow.room_courier import RoomCourier
 from lingua_scheduler.flow.room_desk import RoomDesk
 from lingua_scheduler.flow.room_post import RoomPost
 from lingua_scheduler.flow.rooms import RoomHome, Rooms
@@ -188,7 +189,7 @@ class Instance:
             self.stores,
             work=(self.results, failover, self.sessions),
             ways=(self.routing, self.post, self.errands),
-            rooms=(self.rooms, self.room_post, self.signalling),
+            rooms=(self.rooms, self.room_post, self.courier, self.signalling),
             options=config.peers,
             clock=self.clock,
             metrics=self.metrics,
@@ -286,7 +287,7 @@ class Instance:
             tell_room=self.room_post.tell,
             caption=self.room_post.caption,
             move=self.rooms.move,
-            hand_on=self.room_post.hand_on,
+            hand_on=self.courier.hand_on,
             restore=lambda session: self.sessions.records.write_behind(session),
         )
         self.sessions = Sessions(
@@ -314,14 +315,15 @@ class Instance:
             announce=self.post.announce,
         )
         self.rooms = Rooms(self.stores.rooms, home)
+        time = (self.clock, config.resume.window_s)
+        self.courier = RoomCourier(self.id, self.post, self.stores, time=time, metrics=self.metrics)
         self.room_post = RoomPost(
             self.rooms,
             self.post,
-            self.stores,
+            self.courier,
             holds=lambda session_id: self.sessions.holds(session_id),
-            time=(self.clock, config.resume.window_s),
+            time=time,
             metrics=self.metrics,
-            instance_id=self.id,
         )
         self.room_desk = RoomDesk(self.rooms, lanes, config.rooms, clock=self.clock, owner=self.id)
         self.signalling = Signalling(self.rooms, self.post, config.rooms, self.clock)

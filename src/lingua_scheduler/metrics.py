@@ -24,7 +24,7 @@ EXCLUSIONS = (
 MISSING_REASONS = ("unknown", "not_found", "checksum_mismatch", "load_failed", "timeout", "oom")
 STAGES = ("wait", "placement", "node", "delivery")
 """What happens to an utterance between its cut and its answer: see `stage_seconds`."""
-PATHS = ("placement", "finish", "read_model", "request")
+PATHS = ("placement", "read_model", "request")
 """Sections whose slowness is counted and logged."""
 
 

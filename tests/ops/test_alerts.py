@@ -73,7 +73,9 @@ def promtool(*arguments: str) -> None:
     """Run promtool beside the rules; what it complains about is the failure."""
     program = shutil.which("promtool")
     if program is None:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("needs promtool (package prometheus)")
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(
+            "needs promtool (package prometheus)"
+        )
     done = subprocess.run(
         [program, *arguments], cwd=PROMETHEUS, capture_output=True, text=True, timeout=50, check=False
     )
@@ -106,7 +108,11 @@ def test_every_alert_has_both_cases() -> None:
     assert sorted(named) == sorted((alert, case) for alert in alerts() for case in ("fires", "is quiet"))
 
 
-@pytest.mark.parametrize("text", [*alerts().values(), *queries()])
+@pytest.mark.parametrize(
+    "text",
+    [*alerts().values(), *queries()],
+    ids=[*alerts(), *(f"query-{number}" for number in range(len(queries())))],
+)
 def test_every_metric_that_is_asked_for_is_counted(text: str) -> None:
     """Names, labels and label values: an alert on something that is never there can never fire."""
     for series, matchers in re.findall(rf"\b({PREFIX}\w+)(?:\{{([^}}]*)\}})?", text):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lingua_scheduler.store.connection import StoreOptions
-from party import TEXT, Party, party
+from party import TEXT, party
 from world import FakeNode
 
 TEXTS = {"en": "hello", "ja": "konnichiwa", "de": "hallo", "zh": "你好"}

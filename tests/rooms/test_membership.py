@@ -13,7 +13,6 @@ from party import Party, members, party
 from support import wait_until
 from world import Speaker
 
-
 SHORT = {"expiry_s": 20}
 
 

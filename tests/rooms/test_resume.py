@@ -1,4 +1,4 @@
-"""Speakers and listeners who lose their connection, their instance or their Redis, and what the others hear."""
+"""Speakers and listeners who lose connection, instance or Redis, and what the others hear of it."""
 
 from __future__ import annotations
 

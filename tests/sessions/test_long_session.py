@@ -25,6 +25,7 @@ STEPS = 4
 ROUNDS_PER_HOUR = 3600 // ROUND_S
 PIECE = 3000  # bytes of noise that last the longest duration
 OPTIONS = {
+    "autoscale": {"window_s": 20, "scale_down_after_s": 20},  # looked back at for less than a rest
     "segmentation": {"pause_ms": 500, "max_duration_ms": 1000},
     "results": {"gap_timeout_ms": 1000},
     "job_timeout": {"base_s": 4, "min_s": 4},
@@ -61,6 +62,7 @@ def containers(root: Any) -> Counter[str]:
 
 async def resting(house: World) -> Counter[str]:
     """Measure a few times and keep the smallest: what is under way for a moment does not count."""
+    await house.instance.desk.refresh()
     samples = []
     for _ in range(10):
         samples.append(containers(house.instance))

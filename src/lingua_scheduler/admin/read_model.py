@@ -103,25 +103,26 @@ class ReadModel:
         """Take the next picture; what Redis does not tell stays as it was."""
         sources, before = self._sources, self.picture
         nodes = sorted(sources.snapshot.nodes(), key=lambda facts: facts.node_id)
-        own = sources.own()
-        living = {**sources.company.living, own.instance_id: own}
+        company = sources.company
         try:
             abouts: Mapping[NodeId, About] = await self._abouts(nodes)
-            mail, dead = await self._letters(list(living))
+            mail, dead = await self._letters([*{*company.living, company.instance_id}])
         except StoreError as error:
             _log.debug("survey_failed", reason=str(error))
             abouts, mail, dead = before.abouts, before.mail, before.dead
         began = self._clock.now()
+        scaling = sources.scaling(nodes, abouts, company.living)
+        own = sources.own()  # tells what was just looked at, too
         self.picture = Picture(
             version=before.version + 1,
             at_ms=self._clock.wall_ms(),
             nodes=tuple(nodes),
             abouts=abouts,
-            living=living,
-            reachable=sources.company.reachable,
+            living={**company.living, own.instance_id: own},
+            reachable=company.reachable,
             mail=mail,
             dead=dead,
-            scaling=sources.scaling(nodes, abouts, living),
+            scaling=scaling,
         )
         self._made.clear()
         self._metrics.took("read_model", self._clock.now() - began)

@@ -23,12 +23,12 @@ class Refused(LinguaError):
 class Admin:
     """One connection to an instance: where several share a port, every answer comes from the same one."""
 
-    def __init__(self, url: str, token: str) -> None:
+    def __init__(self, url: str, token: str, *, answer_s: float = _ANSWER_S) -> None:
         self.url = url.rstrip("/")
         self._headers = {"Content-Type": "application/json"}
         if token:
             self._headers["Authorization"] = f"Bearer {token}"
-        self._connection = _connection(url)
+        self._connection = _connection(url, answer_s)
 
     def __enter__(self) -> Self:
         """Use it."""
@@ -70,7 +70,7 @@ def token_of(file: Path | None) -> str:
         raise ConfigError(f"--token-file: {printable(str(file))} cannot be read") from None
 
 
-def _connection(url: str) -> http.client.HTTPConnection:
+def _connection(url: str, answer_s: float) -> http.client.HTTPConnection:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
@@ -79,4 +79,4 @@ def _connection(url: str) -> http.client.HTTPConnection:
     if host is None or parts.scheme not in ("http", "https"):
         raise ConfigError("--url: must look like http://host:port")
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-    return kind(host, port, timeout=_ANSWER_S)
+    return kind(host, port, timeout=answer_s)

@@ -21,6 +21,7 @@ from lingua_scheduler.config import FILE_NAME, FILE_VARIABLE, Config, load
 from lingua_scheduler.edge.server import EdgeOptions
 from lingua_scheduler.errors import ConfigError
 
+_ANSWER_S = 2.0
 _SPARE_FILES = 256  # beyond connections: Redis, logs, weights
 _ENGINES: Mapping[str, Mapping[str, str]] = {
     "asr": {"whisper": "faster_whisper", "vosk": "vosk"},
@@ -124,7 +125,7 @@ def _port(options: EdgeOptions) -> Finding:
         host = "127.0.0.1" if options.host in ("", "0.0.0.0") else options.host  # noqa: S104 it is compared
         scheme = "https" if options.tls_certificate_file else "http"
         try:
-            with Admin(f"{scheme}://{host}:{options.port}", "") as admin:
+            with Admin(f"{scheme}://{host}:{options.port}", "", answer_s=_ANSWER_S) as admin:
                 admin.ask("GET", "/ready", accept=(503,))
         except (Refused, ConfigError):
             advice = "stop the program that listens there, or set server.port"

@@ -1,8 +1,8 @@
 """One recognition for several languages: jobs that wait for the words of another one.
 
-They exist from the cut on, so that their utterance has its place in the order of each language. When the words
-are known they become jobs about text. When there are none, they end as the first one did; and when the first
-one failed, they become jobs about the audio. Who speaks the language of the speaker is shown the words.
+They exist from the cut on, so that their utterance has its place in the order of each language. When the
+words are known they become jobs about text. When there are none, they end as the first one did; and when the
+first one failed, they become jobs about the audio. Who speaks the speaker's language is shown the words.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What one session hears of others in its room: each thing once, and again when its client comes back.
 
-Others are told of at least once: a letter may come twice, and a speaker's new owner may say again what the old
-one has said. A session therefore remembers what it has heard. For a client that comes back with its token it
-keeps the newest messages until they are acknowledged or too old to have been lost on the way.
+Others are told of at least once: a letter may come twice, and a speaker's new owner may say again what the
+old one has said. A session therefore remembers what it has heard. For a client that comes back with its token
+it keeps the newest messages until they are acknowledged or too old to have been lost on the way.
 """
 
 from __future__ import annotations

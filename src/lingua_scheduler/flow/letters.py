@@ -20,6 +20,7 @@ from lingua_scheduler.flow.errands import Errand, Errands
 from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.post import Post
 from lingua_scheduler.flow.results import Results
+from lingua_scheduler.flow.room_courier import RoomCourier
 from lingua_scheduler.flow.room_post import RoomPost
 from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.routing import Routing
@@ -33,6 +34,7 @@ from lingua_scheduler.wire.peer import (
     PeerAssign,
     PeerCancel,
     PeerHeard,
+    PeerInRoom,
     PeerKept,
     PeerOrder,
     PeerReturn,
@@ -79,7 +81,7 @@ class Letters:
         *,
         work: tuple[Results, Failover, SessionHome],
         ways: tuple[Routing, Post, Errands],
-        rooms: tuple[Rooms, RoomPost, Signalling],
+        rooms: tuple[Rooms, RoomPost, RoomCourier, Signalling],
         options: PeerOptions,
         clock: Clock,
         metrics: Metrics,
@@ -88,7 +90,7 @@ class Letters:
         self._inbox: InboxLedger = ledgers.inbox
         self._results, self._failover, self._sessions = work
         self._routing, self._post, self._errands = ways
-        self._rooms, self._room_post, self._signalling = rooms
+        self._rooms, self._room_post, self._courier, self._signalling = rooms
         self._options = options
         self._clock = clock
         self._metrics = metrics
@@ -177,7 +179,7 @@ class Letters:
                 return None
             return msgspec.structs.replace(content, job=msgspec.structs.replace(job, audio=audio))
         if isinstance(content, PeerHeard):
-            return await self._room_post.opened(content)
+            return await self._courier.opened(content)
         if isinstance(content, PeerWord) and content.voice and self._holds(content):
             word = content.word
             if isinstance(word, JobResult):
@@ -199,6 +201,12 @@ class Letters:
                 self._sessions.fenced(SessionId(content.session_id), content.epoch, letter.source)
             case PeerOrder():
                 self._order(content)
+            case _:
+                await self._about_room(content)
+        return Fate.DONE
+
+    async def _about_room(self, content: PeerInRoom) -> None:
+        match content:
             case PeerRoom():
                 self._rooms.changed(content.room_code)
             case PeerHeard():
@@ -209,7 +217,6 @@ class Letters:
                 session = self._sessions.get(SessionId(content.session_id))
                 if session is not None:
                     await self._room_post.take_on(session, content)
-        return Fate.DONE
 
     def _assign(self, letter: Letter, content: PeerAssign) -> None:
         job = content.job

@@ -13,7 +13,7 @@ import msgspec
 
 from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import NodeId
-from lingua_scheduler.core.ports import Beat, Sink
+from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.errors import InvalidMessage, LinguaError, NodeRefused, WireError
 from lingua_scheduler.flow.assignments import Assignments
 from lingua_scheduler.flow.holds import Hold, Holds
@@ -223,8 +223,8 @@ class Link:
                 await self._beat(self._member, change)
         except LinguaError as error:
             _log.info("node_refused", node=self.node_id, remote=self._remote, code=error.code)
-            details = error.details if isinstance(error, WireError) else None
-            self._sink.post(ErrorMessage(code=error.code, message=str(error), details=details))
+            told = error if isinstance(error, WireError) else WireError("this cannot be done now: try again")
+            self._sink.post(ErrorMessage(code=error.code, message=told.message, details=told.details))
             if isinstance(change, NodeRegister):
                 self._home.metrics.node_registration_total.inc(error.code)
 
@@ -260,7 +260,7 @@ class Link:
             if message.node_id != member.node_id:
                 raise _wrong_id()
             member.hear(message)
-        if await member.write(reported=message is not None, holding=len(self._work)) is Beat.REPLACED:
+        if not await member.write(reported=message is not None, holding=len(self._work)):
             self.replaced()
 
     # Deadlines

@@ -9,9 +9,10 @@ from lingua_scheduler.aio import Alarms, Deadline, Tasks
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.lifecycle import NodeStatus, StatusChange
 from lingua_scheduler.core.model import NodeId
+from lingua_scheduler.core.placement import NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.core.ports import Beat, NodeLedger, Sink
-from lingua_scheduler.errors import LinguaError, NodeRefused
+from lingua_scheduler.errors import DependencyDown, LinguaError, NodeRefused
 from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.model_reports import ModelReports, missing_service
 from lingua_scheduler.flow.pairing import Pairing
@@ -27,6 +28,8 @@ from lingua_scheduler.wire.node import JobResult, ModelNotAvailable, NodeHeartbe
 from lingua_scheduler.wire.node import NodeStatus as NodeStatusMessage
 
 _log = get_logger(__name__)
+
+_TRY_AGAIN_S = 1.0  # while Redis is away
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +62,7 @@ class Membership:
         self._home = home
         self._watch = Deadline(home.alarms, self._scan)
         self._mark_over = Deadline(home.alarms, self._unmark)
+        self._try_again = Deadline(home.alarms, self._write_anew)
         self._on_change: Callable[[], None]
 
     @property
@@ -89,20 +93,34 @@ class Membership:
             raise NodeRefused("NODE_UNAVAILABLE", "the registration has ended: send node_register again")
         self._tell(self.node.hear(message))
 
-    async def write(self, *, reported: bool, holding: int) -> Beat:
-        """Write how the node stands, by its own report or by what is known here; let placement know."""
+    async def write(self, *, reported: bool, holding: int) -> bool:
+        """Write how the node stands, by its own report or by what is known here; let placement know.
+
+        False when a newer registration has the id. While Redis is away it is tried again and again; the
+        DependencyDown is only for a node that reported.
+        """
+        try:
+            outcome = await self.node.beat(reported=reported, holding=holding)
+        except DependencyDown:
+            self._try_again.move(self._home.clock.now() + _TRY_AGAIN_S)
+            if reported:
+                raise
+            return True
+        self._try_again.clear()
+        if outcome is Beat.REPLACED:
+            return False
+        self._show(self.node.facts)
+        return True
+
+    def _show(self, facts: NodeFacts) -> None:
         home = self._home
-        outcome = await self.node.beat(reported=reported, holding=holding)
-        if outcome is not Beat.REPLACED:
-            facts = self.node.facts
-            if home.routing.link(self.node_id) is self._link:
-                before = home.snapshot.node(self.node_id)
-                self._watch.move(self.node.deadline)
-                home.snapshot.put(facts)
-                if before is not None and before.shelf != facts.shelf:
-                    home.waiting.review(facts)
-            home.waiting.capacity(facts, facts.max_jobs)
-        return outcome
+        if home.routing.link(self.node_id) is self._link:
+            before = home.snapshot.node(self.node_id)
+            self._watch.move(self.node.deadline)
+            home.snapshot.put(facts)
+            if before is not None and before.shelf != facts.shelf:
+                home.waiting.review(facts)
+        home.waiting.capacity(facts, facts.max_jobs)
 
     def note_missing(self, message: JobResult | ModelNotAvailable) -> None:
         """Offer less of the node for a while if this says that it lacks a service."""
@@ -154,6 +172,9 @@ class Membership:
         self._become(change)
         if change is not None and change.after is NodeStatus.OFFLINE:
             self.move_jobs()
+
+    def _write_anew(self) -> None:
+        self._on_change()
 
     def _unmark(self) -> None:
         self._mark_over.move(self.node.unavailability.deadline(self._home.clock.now()))

@@ -1,18 +1,21 @@
 """What clients ask about rooms: open one, join it by its code, leave it, change what they said of themselves.
 
-The answers tell nobody whether a room exists that is not theirs: a wrong code, too many codes and a room one is
-not in all sound the same.
+The answers tell nobody whether a room exists that is not theirs: a wrong code, too many codes and a room one
+is not in all sound the same.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakValueDictionary
 
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.hints import generic_hint, hint
 from lingua_scheduler.core.model import InstanceId, SessionId
+from lingua_scheduler.core.pairing import neighbourhood
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.core.room_ledger import Change, Newcomer, Refusal
 from lingua_scheduler.core.rooms import Guesses, Mode, Room, RoomOptions, is_room_code
@@ -59,6 +62,7 @@ class RoomDesk:
         self._guesses = Guesses(options)
         self._clock = clock
         self._owner = owner
+        self._joining: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by address
 
     def received(self, session: Session, message: RoomMessage, caller: Caller) -> None:
         """Take one message; what it asks for is done after what the session asked for before."""
@@ -110,10 +114,11 @@ class RoomDesk:
             self._refuse(session, Refusal.ALREADY)
         elif not is_room_code(code):
             self._refuse(session, _INVALID_CODE)
-        elif not self._guesses.try_code(session.id, caller.remote, self._clock.now()):
-            self._wrong(session, caller)
         else:
-            found = await self._found(session, code, newcomer, caller)
+            whose = neighbourhood(caller.remote)
+            turn = self._joining.setdefault(whose, asyncio.Lock())
+            async with turn:  # codes that are being looked up would count as wrong
+                found = await self._found(session, code, newcomer, caller)
             if isinstance(found, Room):
                 self._welcome(session, found)
             elif found is Refusal.NOT_FOUND:
@@ -124,6 +129,8 @@ class RoomDesk:
     async def _found(self, session: Session, code: str, newcomer: Newcomer, caller: Caller) -> Room | Refusal:
         """Join; a code that led somewhere, or could not be looked up, does not count as a guess."""
         found: Room | Refusal = Refusal.NOT_FOUND
+        if not self._guesses.try_code(session.id, caller.remote, self._clock.now()):
+            return found
         try:
             found = await self._ledger.join(code, newcomer)
             if found is Refusal.ALREADY:  # we joined, and never heard of it

@@ -1,7 +1,7 @@
 """What is said in a room, on its way to those who want it, wherever they are.
 
-Who hears it is read from the room when it is delivered. A message is encoded once for all who hear it and once
-more for those who only read it; others' instances get it as one letter each, with the voice beside it in Redis.
+Who hears it is read from the room when it is delivered. A message is encoded once for all who hear it and
+once more for those who only read it; other instances get one letter each, with the voice beside it in Redis.
 """
 
 from __future__ import annotations
@@ -14,29 +14,23 @@ from functools import partial
 import msgspec
 
 from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.company import Posted
-from lingua_scheduler.core.model import AudioFormat, InstanceId, JobId, SessionId
-from lingua_scheduler.core.ports import Ledgers
+from lingua_scheduler.core.model import AudioFormat, SessionId
 from lingua_scheduler.core.rooms import Audience, Member, Mode, Speech, Target, audience
-from lingua_scheduler.errors import InvalidMessage, StoreError
+from lingua_scheduler.errors import InvalidMessage
 from lingua_scheduler.flow.answer import Said
-from lingua_scheduler.flow.hearing import Heard, Kept, packed, unpacked
+from lingua_scheduler.flow.hearing import Heard, unpacked
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.lanes import Lanes
 from lingua_scheduler.flow.post import Post
+from lingua_scheduler.flow.room_courier import RoomCourier
 from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.session import Session
-from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.codec import decode_from_server, encode
 from lingua_scheduler.wire.opus import decode_opus
 from lingua_scheduler.wire.peer import PeerHeard, PeerKept
 from lingua_scheduler.wire.session import AsrPartial, TranslationResult
 
-_log = get_logger(__name__)
-
-_TRY_AGAIN_S = 0.5
-_MOST_HOPS = 4
 _STOP_S = 3.0
 
 
@@ -63,25 +57,25 @@ class RoomPost:
         self,
         rooms: Rooms,
         post: Post,
-        ledgers: Ledgers,
+        courier: RoomCourier,
         *,
         holds: Callable[[SessionId], bool],
         time: tuple[Clock, float],
         metrics: Metrics,
-        instance_id: InstanceId,
     ) -> None:
         self._rooms = rooms
         self._post = post
-        self._ledgers = ledgers
+        self._courier = courier
+        courier.receive = self.receive
         self._holds = holds  # a session lives here, or ended here a short while ago
         self._clock, self._patience_s = time
         self._metrics = metrics
-        self._id = instance_id
+        self._id = courier.instance_id
         self._lanes = Lanes("room post")
 
     def __len__(self) -> int:
         """Count what is on its way."""
-        return len(self._lanes)
+        return len(self._lanes) + len(self._courier)
 
     # From a speaker here
 
@@ -118,12 +112,12 @@ class RoomPost:
             tgt_lang=said.lang,
             message=msgspec.Raw(parcel.text),
             missing=parcel.heard.missing,
-            parcel=await self._put_aside(said, parcel) if owners and parcel.voice else None,
+            parcel=await self._put_aside(said, parcel.voice) if owners and parcel.voice else None,
         )
         for owner in owners:
             theirs = {member.session_id for member in others if member.owner == owner}
             hear, read = _ids(to.voice, theirs), _ids(to.text, theirs)
-            self._send(owner, msgspec.structs.replace(letter, hear=hear, read=read))
+            self._courier.send(owner, msgspec.structs.replace(letter, hear=hear, read=read))
 
     def _parcel(self, said: Said, to: Audience) -> _Parcel:
         answer = said.answer
@@ -142,15 +136,8 @@ class RoomPost:
     def _here(self, code: str, member: Member) -> bool:
         return self._rooms.member(code, member.session_id) is not None
 
-    async def _put_aside(self, said: Said, parcel: _Parcel) -> str | None:
-        """Put the spoken form where other instances find it; without it they pass on the text."""
-        name = f"room.{said.index}.{said.lang}"
-        try:
-            await self._ledgers.jobs.put_voice(said.speaker, JobId(name), parcel.voice or b"")
-        except StoreError as error:
-            _log.info("voice_not_put_aside", reason=str(error))
-            return None
-        return name
+    async def _put_aside(self, said: Said, voice: bytes) -> str | None:
+        return await self._courier.put_aside(said.speaker, f"room.{said.index}.{said.lang}", voice)
 
     def caption(self, job: Job, partial_: AsrPartial) -> None:
         """Show what is being said to those who read along; some of it may be lost."""
@@ -191,11 +178,14 @@ class RoomPost:
         parcel = _Parcel(heard, bytes(letter.message), letter.spoken or None)
         await self._hand_over(parcel, letter.room_code, letter.hear, letter.read)
         strangers = {each for each in (*letter.hear, *letter.read) if not self._holds(SessionId(each))}
-        if strangers and letter.hops < _MOST_HOPS:
-            hear = tuple(each for each in letter.hear if each in strangers)
-            read = tuple(each for each in letter.read if each in strangers)
-            moved = msgspec.structs.replace(letter, hear=hear, read=read, spoken=b"", hops=letter.hops + 1)
-            self._lanes.put((self._id, letter.speaker), partial(self._follow, moved))
+        if strangers:
+            self._courier.follow(
+                msgspec.structs.replace(
+                    letter,
+                    hear=tuple(each for each in letter.hear if each in strangers),
+                    read=tuple(each for each in letter.read if each in strangers),
+                )
+            )
 
     async def _hand_over(self, parcel: _Parcel, code: str, hear: Iterable[str], read: Iterable[str]) -> None:
         listeners = [each for each in (self._rooms.member(code, one) for one in hear) if each is not None]
@@ -213,90 +203,16 @@ class RoomPost:
         if session.room == code and session.hear(parcel.heard, parcel.for_member(session, listens=listens)):
             self._metrics.room_deliveries_total.inc()
 
-    # Between instances
-
-    def _send(self, to: InstanceId, letter: PeerHeard) -> None:
-        self._lanes.put((to, letter.room_code), partial(self._deliver, to, letter))
-
-    async def _deliver(self, to: InstanceId, letter: PeerHeard) -> None:
-        """Send a letter; when its addressee is gone, look where the sessions are now."""
-        until = self._clock.now() + self._patience_s
-        while True:
-            try:
-                posted = await self._post.send(to, letter)
-                if posted is Posted.SENT:
-                    return
-                if posted is Posted.GONE and await self._redirected(to, letter):
-                    return
-            except StoreError as error:
-                _log.info("room_letter_not_sent", to=to, reason=str(error))
-            if self._clock.now() >= until:
-                self._metrics.results_dropped_total.inc("undeliverable")
-                return
-            await asyncio.sleep(_TRY_AGAIN_S)
-
-    async def _redirected(self, gone: InstanceId, letter: PeerHeard) -> bool:
-        """Send a letter on to those who hold its sessions now; False while they still belong to the dead."""
-        owners = await self._owners(letter)
-        if gone in owners.values():
-            return False
-        await self._forward(letter, owners)
-        return True
-
-    async def _follow(self, letter: PeerHeard) -> None:
-        try:
-            await self._forward(letter, await self._owners(letter))
-        except StoreError as error:
-            _log.info("room_letter_not_forwarded", reason=str(error))
-
-    async def _owners(self, letter: PeerHeard) -> dict[str, InstanceId | None]:
-        ids = (*letter.hear, *letter.read)
-        owners = await asyncio.gather(*(self._ledgers.sessions.owner(SessionId(each)) for each in ids))
-        return dict(zip(ids, owners, strict=True))
-
-    async def _forward(self, letter: PeerHeard, owners: dict[str, InstanceId | None]) -> None:
-        for owner in {owner for owner in owners.values() if owner is not None}:
-            hear = tuple(each for each in letter.hear if owners[each] == owner)
-            read = tuple(each for each in letter.read if owners[each] == owner)
-            theirs = msgspec.structs.replace(letter, hear=hear, read=read)
-            if owner != self._id:
-                self._send(owner, theirs)
-            elif letter.hops < _MOST_HOPS:
-                theirs = msgspec.structs.replace(theirs, hops=letter.hops + 1)
-                await self.receive(await self.opened(theirs))
-
-    async def opened(self, letter: PeerHeard) -> PeerHeard:
-        """Fetch the voice of a letter, if somebody here listens to it."""
-        if letter.parcel is None or not letter.hear:
-            return letter
-        voice = await self._ledgers.jobs.take_voice(SessionId(letter.speaker), JobId(letter.parcel))
-        return msgspec.structs.replace(letter, spoken=voice or b"")
-
-    # A listener moves
-
-    def hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId) -> None:
-        """Give what a session's client may not have heard to the session's new owner."""
-        if kept and to != self._id:
-            self._lanes.put((to, session_id), partial(self._hand_on, session_id, kept, to))
-
-    async def _hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId) -> None:
-        name = f"kept.{kept[-1].heard.index}"
-        try:
-            await self._ledgers.jobs.put_voice(session_id, JobId(name), packed(kept))
-            await self._post.send(to, PeerKept(session_id=session_id, parcel=name))
-        except StoreError as error:
-            _log.info("kept_not_handed_on", reason=str(error))
-
     async def take_on(self, session: Session, letter: PeerKept) -> None:
         """Tell a session's client what its former owner kept for it."""
-        data = await self._ledgers.jobs.take_voice(session.id, JobId(letter.parcel))
-        for kept in unpacked(data or b""):
+        for kept in unpacked(await self._courier.take_over(letter)):
             if session.room is not None:
                 session.hear(kept.heard, kept.message)
 
     async def stop(self) -> None:
         """Give what is on its way a moment, then stop."""
         await self._lanes.settle(_STOP_S)
+        await self._courier.stop()
 
 
 def _ids(members: Iterable[Member], among: set[SessionId]) -> tuple[str, ...]:

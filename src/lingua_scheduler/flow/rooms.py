@@ -19,6 +19,7 @@ from lingua_scheduler.core.model import InstanceId, SessionId
 from lingua_scheduler.core.room_ledger import Refusal, RoomLedger
 from lingua_scheduler.core.rooms import Room
 from lingua_scheduler.errors import DependencyDown, StoreError
+from lingua_scheduler.flow.absences import Absence, Absences
 from lingua_scheduler.flow.lanes import Lanes
 from lingua_scheduler.flow.room_view import views
 from lingua_scheduler.flow.session import Session
@@ -32,8 +33,7 @@ _RETRY_S = 0.2
 _TRIES = 300  # a minute without Redis
 _SLACK_S = 0.05  # after which a room that was to end has ended
 _STOP_S = 3.0
-
-_Absence = tuple[str, SessionId, int]  # code, member, and the epoch of its owner
+_CALM_S = 0.002  # shortest time between two views of a room, for each of its members
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,7 @@ class _Here:
     sessions: dict[SessionId, Session] = field(default_factory=dict)
     room: Room | None = None  # as it was last read
     untold: bool = False  # members here are about to be told
+    told_at: float = 0.0  # when they were told last, by the loop's clock
 
 
 class Rooms:
@@ -69,8 +70,7 @@ class Rooms:
         self._here: dict[str, _Here] = {}
         self._tasks = Tasks()
         self._reading: set[str] = set()
-        self._absent: dict[_Absence, float] = {}  # since when
-        self._orphans: set[_Absence] = set()  # their instance died, even if it lives again under its id
+        self._absences = Absences(home.window_s, is_stray=self._is_stray)
         self.remember: Callable[[Session], None]  # write down which room a session is in
         home.metrics.room_members.set_function(
             lambda: sum(len(here.sessions) for here in self._here.values())
@@ -155,6 +155,12 @@ class Rooms:
                 self._dismiss(session)
             return
 
+    @property
+    def busy(self) -> bool:
+        """Something is being written, read or told."""
+        lanes, untold = len(self._home.lanes), any(here.untold for here in self._here.values())
+        return bool(lanes or len(self._tasks) or untold)
+
     # What Redis says
 
     async def speaking(self, session: Session) -> Room | None:
@@ -225,14 +231,15 @@ class Rooms:
             self._home.announce(owner, room.code)
 
     def _tell_here(self, code: str) -> None:
-        """Tell the members here, once for all changes of this moment."""
-        here = self._here.get(code)
+        """Tell the members here; when many come at once, of all of them together."""
+        here, loop = self._here.get(code), asyncio.get_running_loop()
         if here is not None and not here.untold:
             here.untold = True
-            asyncio.get_running_loop().call_soon(self._told, here)
+            members = len(here.room.members) if here.room else 1
+            loop.call_at(here.told_at + members * _CALM_S, self._told, here)
 
     def _told(self, here: _Here) -> None:
-        here.untold = False
+        here.untold, here.told_at = False, asyncio.get_running_loop().time()
         if here.room is None:
             return
         view = views(here.room)
@@ -267,34 +274,29 @@ class Rooms:
     # Members whose instance has died
 
     def instance_lost(self, instance_id: InstanceId) -> None:
-        """An instance has died; it may live again, without the sessions it had."""
-        self._orphans |= {name for name, owner in self._members() if owner == instance_id}
+        """An instance has died, and its members have until their time is over to come back elsewhere."""
+        self._absences.lost(instance_id, self._members())
         self.look()
 
     def look(self) -> None:
         """Remove members whom nobody holds and whose clients have had the time to come back."""
-        now, reachable = self._home.clock.now(), self._home.reachable()
-        known = dict(self._members())
-        self._orphans &= known.keys()
-        gone = [
-            name for name, owner in known.items() if owner not in reachable or self._is_stray(name, owner)
-        ]
-        self._absent = {name: self._absent.get(name, now) for name in gone}
-        for name in [name for name, begun in self._absent.items() if now - begun >= self._home.window_s]:
-            del self._absent[name]
-            self._orphans.discard(name)
-            self._tasks.start(self._leave(*name), name=f"absent {name[1]}")
+        members = dict(self._members())
+        for name in self._absences.over(members, self._home.reachable(), self._home.clock.now()):
+            self._tasks.start(self._remove(name, members[name]), name=f"absent {name[1]}")
 
-    def _members(self) -> Iterator[tuple[_Absence, InstanceId]]:
+    async def _remove(self, name: Absence, owner: InstanceId) -> None:
+        """Remove a member; should its instance live after all, it hears of it."""
+        await self._leave(*name)
+        if owner in self._home.reachable():
+            self._home.announce(owner, name[0])
+
+    def _members(self) -> Iterator[tuple[Absence, InstanceId]]:
         for code, here in self._here.items():
             for member in here.room.members if here.room else ():
                 yield (code, member.session_id, member.epoch), member.owner
 
-    def _is_stray(self, name: _Absence, owner: InstanceId) -> bool:
-        """Tell whether a member is said to be where it is not."""
-        code, session_id, _ = name
-        ours = owner == self._home.instance_id and session_id not in self._here[code].sessions
-        return ours or name in self._orphans
+    def _is_stray(self, name: Absence, owner: InstanceId) -> bool:
+        return owner == self._home.instance_id and self.member(name[0], name[1]) is None
 
     async def settle(self) -> None:
         """Give what is being written a moment, then stop."""

@@ -1,7 +1,7 @@
 """How members of a room arrange to hear each other's own voice: passed on between them, unread and bounded.
 
-Sender and receiver must be in the room, and neither may have muted the other: a half-muted pair would wait for
-ever. The receiver's instance checks again, since a wish is known there first.
+Sender and receiver must be in the room, and neither may have muted the other: a half-muted pair would wait
+for ever. The receiver's instance checks again, since a wish is known there first.
 """
 
 from __future__ import annotations

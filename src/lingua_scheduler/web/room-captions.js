@@ -48,8 +48,9 @@ export class RoomCaptions {
   /** What was understood so far. */
   partial({ text, ...about }, own) {
     const line = this.#line(about, own);
-    if (line.settled || !text) return;
-    line.item.dataset.state = "live";
+    const late = own && line.meant.dataset.note === "sent"; // better late than never
+    if (!text || (line.settled && !late)) return;
+    if (!line.settled) line.item.dataset.state = "live";
     if (own) {
       write(line.meant, text, this.lang);
     } else {

@@ -40,7 +40,7 @@ export class SessionNotices {
   /** The person has ended the session. */
   left() {
     this.#wasAway = false;
-    this.#notices.clear("link", "node", "redis", "pace");
+    this.#notices.clear("link", "back", "node", "redis", "pace");
   }
 
   /** An utterance has come to a node. */

@@ -156,6 +156,8 @@ export function own_words_grow_from_listening_to_what_was_said() {
   made.waiting(of("me", 1));
   made.done(of("me", 1));
   equal(shown(), [["You", "good", ""], ["You", "sent", ""]]);
+  made.partial({ ...of("me", 1), text: "morning", final: true }, true);
+  equal(shown(), [["You", "good", ""], ["You", "morning", ""]]);
 }
 
 export function own_words_are_shown_as_they_were_spoken() {

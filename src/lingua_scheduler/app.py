@@ -17,6 +17,7 @@ from lingua_scheduler.admin.census import Census
 from lingua_scheduler.admin.desk import Desk, DeskHome, DeskRules
 from lingua_scheduler.admin.guard import Guard
 from lingua_scheduler.admin.pages import Pages
+from lingua_scheduler.admin.tokens import Tokens
 from lingua_scheduler.admin.transcripts import TranscriptFiles
 from lingua_scheduler.aio import Alarms, Tasks
 from lingua_scheduler.clock import Clock, SystemClock
@@ -25,6 +26,7 @@ from lingua_scheduler.core.company import Presence
 from lingua_scheduler.core.model import InstanceId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
+from lingua_scheduler.edge.auth import Gatekeeper
 from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
 from lingua_scheduler.embedded import EmbeddedRedis
@@ -32,6 +34,7 @@ from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.adoption import Adoption
 from lingua_scheduler.flow.client import ClientDoor, ClientHome
 from lingua_scheduler.flow.company import Company
+from lingua_scheduler.flow.credentials import Credentials
 from lingua_scheduler.flow.delivery import DeliveryOptions
 from lingua_scheduler.flow.dispatch import Dispatch
 from lingua_scheduler.flow.drain import Drain, DrainHome, DrainState
@@ -123,6 +126,7 @@ class Instance:
         self._build(config, await self.stores.instances.shared_secret(secrets.token_bytes(32)))
         await self.company.enter()
         await self.snapshot.refresh(self.stores.nodes)
+        await self.credentials.refresh()
         await self.edge.start()
         self._url = self.url
         await self.company.beat()  # with the address, which is known now
@@ -288,7 +292,7 @@ class Instance:
             caption=self.room_post.caption,
             move=self.rooms.move,
             hand_on=self.courier.hand_on,
-            restore=lambda session: self.sessions.records.write_behind(session),
+            restore=self._session_lost,
         )
         self.sessions = Sessions(
             around,
@@ -321,7 +325,7 @@ class Instance:
             self.rooms,
             self.post,
             self.courier,
-            holds=lambda session_id: self.sessions.holds(session_id),
+            holds=lambda session_id: self.sessions.holds(session_id),  # noqa: PLW0108 it is made later
             time=time,
             metrics=self.metrics,
         )
@@ -351,6 +355,14 @@ class Instance:
             tasks=self._tasks,
         )
         self.node_door = NodeDoor(links)
+        self.credentials = Credentials(
+            config.auth,
+            stores.auth_keys,
+            clock=clock,
+            secret=lambda: self.sessions.secret,
+            host=config.server.host,
+            count=metrics.auth_refused_total.inc,
+        )
         self.edge = Edge(
             config.server,
             EdgeSurroundings(clock, alarms, metrics, config.wire),
@@ -370,7 +382,9 @@ class Instance:
             ),
             nodes=self.node_door,
             overloaded=lambda: self.lag.overloaded,
+            gate=Gatekeeper(self.credentials),
         )
+        self.edge.add_routes(Tokens(self.credentials).routes())
         self.edge.add_routes(Pages(self.snapshot).routes())
         self.edge.add_routes(TranscriptFiles(self.transcripts, clock).routes())
 
@@ -420,7 +434,7 @@ class Instance:
                 pause_ms=config.segmentation.pause_ms,
                 heartbeat_timeout_s=config.node_health.heartbeat_timeout_s,
             ),
-            Guard(config.admin),
+            Guard(config.admin, self.credentials.is_admin),
         )
         self.edge.add_routes(self.desk.routes())
 
@@ -452,6 +466,9 @@ class Instance:
 
         return counted
 
+    def _session_lost(self, session: Session) -> None:
+        self.sessions.records.write_behind(session)
+
     def _session_changed(self, session: Session) -> None:
         self.census.changed(session)
         self.sessions.changed(session)
@@ -467,6 +484,7 @@ class Instance:
         watch.loop("presence", self._stay, every_s=config.company.presence_ttl_s / _BEATS_PER_PRESENCE)
         watch.loop("company", self._look_around, every_s=config.peers.look_ms / 1000)
         watch.loop("read model", self.desk.refresh, every_s=config.admin.refresh_ms / 1000)
+        watch.loop("keys", self.credentials.refresh, every_s=config.auth.refresh_s)
         watch.loop("snapshot", self._refresh, every_s=config.placement.refresh_ms / 1000)
         watch.loop(
             "sweep", lambda: self.snapshot.sweep(stores.nodes), every_s=config.placement.sweep_ms / 1000

@@ -75,6 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         add("node", _node, "Run the reference node: speech recognition, translation and voice.")
     )
     flags.add_dlq_flags(add("dlq", _dlq, "List, show, replay or drop letters no instance could deal with."))
+    flags.add_keys_flags(add("keys", _keys, "Make, list or revoke keys of tenants, nodes and operators."))
     bench = add("bench", _bench, "Measure what a part costs, on real parts, and print a table.")
     bench.add_argument(
         "what",
@@ -105,6 +106,7 @@ def _loaded(given: argparse.Namespace) -> Loaded:
         "--port": ("server.port", given.port),
         "--redis-url": ("redis.url", given.redis_url),
         "--instance-id": ("instance.id", given.instance_id),
+        "--insecure": ("auth.insecure", given.insecure),
     }
     return load(given.config, flags=flags)
 
@@ -121,8 +123,10 @@ def _serve(given: argparse.Namespace) -> int:
     if given.workers < 1:
         raise ConfigError("--workers: must be at least 1")
     if given.workers > 1:
+        from lingua_scheduler.commands.binding import refuse_open_door  # noqa: PLC0415
         from lingua_scheduler.commands.workers import run_workers  # noqa: PLC0415
 
+        refuse_open_door(_loaded(given).config)
         return run_workers(given.workers, lambda: _loaded(given).config)
     loaded = _loaded(given)
     from lingua_scheduler.commands.serve import serve  # noqa: PLC0415
@@ -148,6 +152,7 @@ def _drain(given: argparse.Namespace) -> int:
 
 def _speak(given: argparse.Namespace) -> int:
     from lingua_scheduler.commands.speak import SpeakRequest, speak  # noqa: PLC0415
+    from lingua_scheduler.commands.token_file import read_token  # noqa: PLC0415
 
     return speak(
         SpeakRequest(
@@ -159,20 +164,26 @@ def _speak(given: argparse.Namespace) -> int:
             audio_format=given.format,
             timings=given.timings,
             fast=given.fast,
+            token=read_token(given.token_file),
         )
     )
 
 
 def _node(given: argparse.Namespace) -> int:
+    from lingua_scheduler.commands.token_file import read_token  # noqa: PLC0415
+
+    token = read_token(given.token_file)
     if not given.demo:
         from lingua_scheduler.node.speech.reference import run_speech_node  # noqa: PLC0415
 
-        return run_speech_node(given.config, url=given.url, node_id=given.node_id, capacity=given.capacity)
+        return run_speech_node(
+            given.config, url=given.url, node_id=given.node_id, capacity=given.capacity, token=token
+        )
     from lingua_scheduler.commands.node import NodeRequest, run_node  # noqa: PLC0415
 
     languages = tuple(filter(None, given.languages.split(",")))
     return run_node(
-        NodeRequest(given.url or flags.DEFAULT_URL, given.node_id, languages, given.capacity or 4)
+        NodeRequest(given.url or flags.DEFAULT_URL, given.node_id, languages, given.capacity or 4, token)
     )
 
 
@@ -193,6 +204,29 @@ def _dlq(given: argparse.Namespace) -> int:
             most=given.limit,
             as_json=given.json,
             whole=given.body,
+        ),
+    )
+
+
+def _keys(given: argparse.Namespace) -> int:
+    from lingua_scheduler.config import load  # noqa: PLC0415
+
+    config = load(given.config, flags={"--redis-url": ("redis.url", given.redis_url)}).config
+    from lingua_scheduler.commands.keys import KeysRequest, keys  # noqa: PLC0415
+
+    return keys(
+        config,
+        KeysRequest(
+            what=given.what,
+            key_id=given.id,
+            kind=given.kind,
+            tenant=given.tenant,
+            node_id=given.node_id,
+            label=given.label,
+            ttl_days=given.ttl_days,
+            max_sessions=given.max_sessions,
+            store=not given.no_store,
+            as_json=given.json,
         ),
     )
 

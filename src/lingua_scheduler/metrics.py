@@ -81,6 +81,13 @@ class Metrics:
             "duplicate_finalize_suppressed_total", "Cuts asked for again after the utterance had ended."
         )
 
+        self.auth_refused_total = d.counter_by(
+            "auth_refused_total",
+            "Peers that were not let in, or closed for claiming what they were not granted, by cause.",
+            kind=OneOf("session", "node", "admin", "token"),
+            why=AtMost(16),
+        )
+
     def _declare_results(self, d: Declared) -> None:
         self.translation_results_total = d.counter(
             "translation_results_total", "Utterances answered with a translation."

@@ -8,7 +8,7 @@ from asking import ask
 from world import world
 
 PROBES = ("/health", "/ready", "/metrics")
-OF_TALKERS = ("/api/v1/languages", "/api/v1/transcripts", "/api/v1/keys")  # other pages describe them
+OF_TALKERS = ("/api/v1/languages", "/api/v1/transcripts", "/api/v1/tokens")  # other pages describe them
 
 
 async def test_every_endpoint_that_is_served_is_described(store_options):

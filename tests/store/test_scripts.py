@@ -186,6 +186,8 @@ def test_a_script_is_durable_when_its_header_says_what_rests_on_it(write):
 def test_what_the_promises_rest_on_is_durable():
     """Placed, accepted, ended, owned, sent: whatever somebody was told and nobody could tell again."""
     assert {name for name in product_scripts() if read_source(PRODUCT_LUA, name).durable} == {
+        "auth_put",
+        "auth_revoke",
         "inbox_bury",
         "inbox_send",
         "inbox_settle",

@@ -192,7 +192,11 @@ async def saved(person, file_format: str) -> tuple[str, str]:
 
 
 async def test_what_was_said_in_a_talk_is_saved_as_a_file(browser, store_options):
-    async with house(store_options) as home, home.node() as node, talker(browser) as person:
+    async with (
+        house(store_options, transcript={"keep_s": 60}) as home,
+        home.node() as node,
+        talker(browser) as person,
+    ):
         await person.visit(home.url)
         await person.page.select_option("#mine", "en")
         await person.page.select_option("#other", "pt")

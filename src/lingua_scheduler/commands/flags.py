@@ -20,6 +20,12 @@ def add_server_flags(parser: argparse.ArgumentParser) -> None:
         "--redis-url", metavar="URL", help="Redis to use; without it, an embedded one is started"
     )
     parser.add_argument("--instance-id", metavar="ID", help="name of this instance, unique among all")
+    parser.add_argument(
+        "--insecure",
+        action="store_const",
+        const=True,
+        help="listen beyond this machine although nobody needs a key",
+    )
 
 
 def add_speak_flags(parser: argparse.ArgumentParser) -> None:
@@ -34,6 +40,7 @@ def add_speak_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=("opus", "pcm16"), default="opus", help="how audio is sent (default opus)"
     )
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the key or token to show")
     parser.add_argument("--timings", action="store_true", help="show where the time of each result went")
     parser.add_argument("--fast", action="store_true", help="do not wait for real time between frames")
 
@@ -54,6 +61,7 @@ def add_node_flags(parser: argparse.ArgumentParser) -> None:
         "--node-id", metavar="ID", help="id to register with; without it, the scheduler gives one"
     )
     parser.add_argument("--capacity", type=int, metavar="N", help="jobs at a time")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the key to show")
     parser.add_argument(
         "--languages", default="en,pt,zh", metavar="A,B", help="with --demo: languages (default en,pt,zh)"
     )

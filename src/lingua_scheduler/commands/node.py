@@ -14,6 +14,7 @@ from lingua_scheduler.node.demo import DEMO_LANGUAGES, demo_node
 from lingua_scheduler.node.node import DEFAULT_URL, Node
 from lingua_scheduler.node.options import LinkOptions
 from lingua_scheduler.node.uplink import NodeGaveUp
+from lingua_scheduler.secret import Secret
 from lingua_scheduler.wire.address import NODE_PATH, endpoint
 from lingua_scheduler.wire.common import Id, Lang
 
@@ -28,6 +29,7 @@ class NodeRequest:
     node_id: str | None = None
     languages: tuple[str, ...] = DEMO_LANGUAGES
     capacity: int = 4
+    token: Secret = Secret("")  # noqa: RUF009 it is a str
 
 
 def run_node(request: NodeRequest) -> int:
@@ -48,7 +50,7 @@ async def _run(request: NodeRequest) -> None:
         node_id=request.node_id,
         languages=request.languages,
         capacity=request.capacity,
-        options=LinkOptions(),
+        options=LinkOptions(token=request.token),
     )
     announcing = asyncio.create_task(_announce(node, request))
     try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from lingua_scheduler.client.audio import Speech, read_wav, write_wav
+from lingua_scheduler.client.connection import ClientOptions
 from lingua_scheduler.client.conversation import Conversation, Said
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused, UnreadableAudio
 from lingua_scheduler.client.lasting import LastingClient
@@ -20,6 +21,7 @@ from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.core.model import AudioFormat
 from lingua_scheduler.errors import ConfigError, InvalidMessage, LinguaError
 from lingua_scheduler.log import printable
+from lingua_scheduler.secret import Secret
 from lingua_scheduler.wire.address import SESSION_PATH, endpoint
 from lingua_scheduler.wire.opus import OpusEncoder, decode_opus
 from lingua_scheduler.wire.session import (
@@ -50,6 +52,7 @@ class SpeakRequest:
     out: Path | None = None  # where the voice of the translation goes
     audio_format: Literal["opus", "pcm16"] = "opus"
     timings: bool = False
+    token: Secret = Secret("")  # noqa: RUF009 it is a str
     fast: bool = False  # as fast as a server lets a client speak, instead of in real time
 
 
@@ -94,6 +97,7 @@ class Speaker:
         async with LastingClient.connect(
             request.url,
             clock=self._clock,
+            options=ClientOptions(token=request.token),
             src_lang=request.src,
             tgt_lang=request.tgt,
             audio_format=request.audio_format,

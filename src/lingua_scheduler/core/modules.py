@@ -13,6 +13,9 @@ CORE_MODULES = frozenset({"asr", "nmt", "tts", "vad"})
 ALWAYS_INCLUDED = frozenset({"asr", "nmt", "tts"})
 """Modules that belong to every job."""
 
+TEXT_JOBS = "text_jobs"
+"""What a node announces that translates words which another job has recognised; counts like a service."""
+
 _CORE_SERVICES = frozenset({"asr", "nmt", "tts"})  # vad is part of asr services, not a service type
 
 

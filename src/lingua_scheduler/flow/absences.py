@@ -1,7 +1,7 @@
 """Members of rooms whom nobody holds: their instance has died, and their clients may still come back.
 
-Every instance that has members in a room looks after the others there. Whoever is first removes a member whose
-time is over; its epoch says whether it has come back meanwhile.
+Every instance that has members in a room looks after the others there. Whoever is first removes a member
+whose time is over; its epoch says whether it has come back meanwhile.
 """
 
 from __future__ import annotations

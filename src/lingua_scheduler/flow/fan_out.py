@@ -1,7 +1,7 @@
 """What is said in a room, into every language that others there want.
 
-Into which languages is decided from the room as Redis knows it at the cut: one call. While Redis is away it is
-decided from what was known last. What a session says goes through its lane in order, together with what it
+Into which languages is decided from the room as Redis knows it at the cut: one call. While Redis is away it
+is decided from what was known last. What a session says goes through its lane in order, together with what it
 does about rooms; outside of rooms there is no lane and no call.
 """
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from lingua_scheduler.core.model import JobId, Pair, SessionId, new_job_id
+from lingua_scheduler.core.modules import TEXT_JOBS
 from lingua_scheduler.core.rooms import Room, Speech, Target, plan, readers
 from lingua_scheduler.flow.follow import Follow
 from lingua_scheduler.flow.job import Brief, InRoom, Job
 from lingua_scheduler.flow.lanes import Lanes
-from lingua_scheduler.flow.registrar import TEXT_JOBS
 from lingua_scheduler.flow.snapshot import Need, Snapshot
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.common import Pipeline

@@ -79,7 +79,7 @@ class Filing:
 
     async def _create(self, job: Job, reservation: Reservation | None) -> Claimed:
         """Write a job, after the ends of those before it; a session that Redis has lost is restored."""
-        while job.session.unwritten_ends and not job.session.ended:
+        while job.session.unwritten_ends and not job.session.ended:  # noqa: ASYNC110 rare, and soon over
             await asyncio.sleep(_MOVING_S)
         claimed = await self._ledger.create(self._new(job), reservation)
         if claimed.anew:

@@ -21,7 +21,8 @@ from lingua_scheduler.core.model import (
     Pair,
     new_turn_id,
 )
-from lingua_scheduler.core.modules import Requirements
+from lingua_scheduler.core.modules import TEXT_JOBS, Requirements, required
+from lingua_scheduler.core.modules import Pipeline as Steps
 from lingua_scheduler.core.placement import Reservation
 from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.rooms import Target, address
@@ -133,6 +134,14 @@ class Brief:
         """The same about words that are recognised."""
         pipeline = msgspec.structs.replace(self.pipeline, use_asr=False)
         return replace(self.with_audio(b""), text=text, src_lang=src_lang, pipeline=pipeline)
+
+    def needs(self) -> Requirements:
+        """Tell what its pipeline and its features ask of a node."""
+        steps = Steps(**msgspec.structs.asdict(self.pipeline))
+        needs = required(steps, msgspec.structs.asdict(self.features) if self.features else {})
+        if self.text is None:
+            return needs
+        return replace(needs, services=(needs.services - {"asr"}) | {TEXT_JOBS})
 
     def with_audio(self, audio: bytes) -> Brief:
         """The same about other audio."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.lifecycle import NodeHealth, NodeStatus, StatusChange
 from lingua_scheduler.core.model import InstanceId, NodeId, PoolId, new_node_id
+from lingua_scheduler.core.modules import TEXT_JOBS
 from lingua_scheduler.core.placement import NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.core.ports import Beat, NodeLedger
@@ -19,7 +20,6 @@ _log = get_logger(__name__)
 
 JOB_ACK = "job_ack"  # the node acknowledges every job at once
 ANY_ORDER = "any_order"  # the node takes a session's utterances in any order, with gaps
-TEXT_JOBS = "text_jobs"  # the node translates words that another job has recognised
 
 
 class Registrar:

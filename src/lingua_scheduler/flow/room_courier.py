@@ -1,6 +1,6 @@
 """Letters with what was said in a room, to the instances of those who want it; who has moved is followed.
 
-Letters to one instance about one room leave in order. While an instance is dead and the clients of its sessions
+Letters to one instance about one room leave in order. While an instance is dead and clients of its sessions
 may still come back elsewhere, what is for them waits, and what comes after it waits behind it.
 """
 

@@ -9,38 +9,28 @@ from __future__ import annotations
 
 from functools import partial
 
-import msgspec
-
 from lingua_scheduler.core.affinity import Affinity, Wish
 from lingua_scheduler.core.model import JobId, NodeId, PoolId, SessionId, new_job_id
-from lingua_scheduler.core.modules import Pipeline as Steps
-from lingua_scheduler.core.modules import Requirements, required
 from lingua_scheduler.core.ports import Sink
-from lingua_scheduler.core.pressure import Level, Pressure
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.resume import Try
 from lingua_scheduler.errors import RateExceeded
+from lingua_scheduler.flow.crowding import TOO_MUCH, Crowding
 from lingua_scheduler.flow.delivery import Delivery
 from lingua_scheduler.flow.hearing import Heard, Hearing
 from lingua_scheduler.flow.intake import Intake, Progress
 from lingua_scheduler.flow.job import Brief, Job
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.opening import Opening
-from lingua_scheduler.flow.registrar import TEXT_JOBS
 from lingua_scheduler.flow.surroundings import Surroundings
 from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import (
     AudioAck,
     AudioChunk,
-    Backpressure,
-    BackpressureAction,
-    ErrorMessage,
     Utterance,
 )
 
-_TOO_MUCH = "too many utterances wait for an answer"
 _QUIET_RECEIPT_S = 1.0  # shortest time between two receipts for frames in which nobody spoke
-_ACTIONS = {Level.CROWDED: BackpressureAction.SLOW_DOWN, Level.FULL: BackpressureAction.PAUSE}
 
 
 class Session:
@@ -84,30 +74,30 @@ class Session:
         self._intake = Intake(opening, rules.session, self._start, home=home, progress=progress or Progress())
         self._receipt: int | None = None  # the last one given
         self._receipt_at = float("-inf")
-        self._pressure = Pressure(
-            rules.session.max_open_utterances, repeat_s=rules.session.backpressure_resume_ms / 1000
+        self._crowding = Crowding(
+            opening, rules.session, lambda: self.sink, home=(around.clock, around.metrics)
         )
 
     # What the client says
 
     def audio(self, chunk: AudioChunk) -> None:
         """Take one frame, unless too much is unanswered; a final one is always taken."""
-        if self._has_room() or chunk.is_final:
-            self._report_dropped(self._pressure.burst_over())
+        if self._crowding.admits(self._unanswered) or chunk.is_final:
+            self._crowding.over()
             self._intake.audio(chunk)
             self._give_receipt(pace_s=_QUIET_RECEIPT_S)
         else:
-            self._drop()
+            self._crowding.drop()
 
     def utterance(self, message: Utterance) -> None:
         """Take a whole utterance or a piece of a stream, unless too much is unanswered."""
-        if self._has_room():
-            self._report_dropped(self._pressure.burst_over())
+        if self._crowding.admits(self._unanswered):
+            self._crowding.over()
             self._intake.utterance(message)
         elif message.manual_cut:
-            raise RateExceeded(_TOO_MUCH)
+            raise RateExceeded(TOO_MUCH)
         else:
-            self._drop()
+            self._crowding.drop()
 
     def acknowledge(self, index: int, *, speaker: str | None = None) -> None:
         """The client has the ends of all utterances up to this one, of its own or of somebody in its room."""
@@ -144,6 +134,10 @@ class Session:
     def idle(self) -> bool:
         """Nothing is being translated and nothing is held."""
         return self.delivery.idle and not self._undecided
+
+    @property
+    def _unanswered(self) -> int:
+        return len(self.jobs) // self.breadth + self._undecided
 
     @property
     def settled(self) -> bool:
@@ -285,7 +279,7 @@ class Session:
             session=self,
             brief=brief,
             pairs=brief.languages(self.languages).pairs(brief.tgt_lang),
-            needs=_needs(brief),
+            needs=brief.needs(),
             created_at=now - max(0, wall_ms - created_wall_ms) / 1000,
             created_wall_ms=created_wall_ms,
             pending_until=now + self._around.rules.timeouts.pending_s,
@@ -295,7 +289,7 @@ class Session:
 
     def reword(self, job: Job, brief: Brief) -> None:
         """Change what a job that has not been handed over is about."""
-        job.brief, job.needs = brief, _needs(brief)
+        job.brief, job.needs = brief, brief.needs()
         job.pairs = brief.languages(self.languages).pairs(brief.tgt_lang)
 
     def begin(self, job_id: JobId, brief: Brief, *, launch: bool = True) -> Job:
@@ -330,31 +324,3 @@ class Session:
         else:
             self._undecided += 1
             fan_out.cut(self, first, brief)
-
-    def _has_room(self) -> bool:
-        """Tell a client that can hear it how full its session is; False when no more audio is taken."""
-        level = self._pressure.level(len(self.jobs) // self.breadth)
-        if level and self.opening.wants_backpressure:
-            warning = self._pressure.warning(level, self._clock.now())
-            if warning is not None:
-                resume_ms = self._around.rules.session.backpressure_resume_ms
-                self.sink.post(Backpressure(action=_ACTIONS[warning].value, resume_after_ms=resume_ms))
-        return level is not Level.FULL
-
-    def _drop(self) -> None:
-        self._metrics.audio_frames_dropped_total.inc("crowded")
-        self._report_dropped(self._pressure.dropped(self._clock.now()))
-
-    def _report_dropped(self, chunks: int) -> None:
-        if chunks:
-            details = {"dropped_chunks": chunks}
-            self.sink.post(ErrorMessage(code=RateExceeded.code, message=_TOO_MUCH, details=details))
-
-
-def _needs(brief: Brief) -> Requirements:
-    """Tell what the pipeline and the features of a job ask of a node."""
-    steps = Steps(**msgspec.structs.asdict(brief.pipeline))
-    needs = required(steps, msgspec.structs.asdict(brief.features) if brief.features else {})
-    if brief.text is None:
-        return needs
-    return Requirements(needs.modules, (needs.services - {"asr"}) | {TEXT_JOBS}, needs.models)

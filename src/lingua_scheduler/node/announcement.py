@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from lingua_scheduler import __version__
+from lingua_scheduler.core.modules import TEXT_JOBS
 from lingua_scheduler.node.usage import Machine, Usage
 from lingua_scheduler.wire.common import Features
 from lingua_scheduler.wire.machine import Capability, Gpu, Hardware, InstalledService, LanguageCapabilities
@@ -14,10 +15,6 @@ from lingua_scheduler.wire.node import NodeRegister
 
 FEATURES = ("job_ack", "exact_flags", "any_order", "cancel", "held_jobs")
 """What this SDK does beyond the protocol of the first generation."""
-
-TEXT_JOBS = "text_jobs"
-"""What a node announces whose handler takes jobs about words that are recognised already."""
-
 _SCHEMA_VERSION = "2.0"
 _PLATFORMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}
 

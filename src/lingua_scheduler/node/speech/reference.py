@@ -24,6 +24,7 @@ from lingua_scheduler.node.speech.errors import EngineError, NothingToOffer
 from lingua_scheduler.node.speech.options import SpeechOptions
 from lingua_scheduler.node.speech.pipeline import Pipeline
 from lingua_scheduler.node.uplink import NodeGaveUp
+from lingua_scheduler.secret import Secret
 from lingua_scheduler.wire.address import NODE_PATH, endpoint
 from lingua_scheduler.wire.machine import Gpu, LanguageCapabilities
 
@@ -117,6 +118,7 @@ def run_speech_node(
     url: str | None = None,
     node_id: str | None = None,
     capacity: int | None = None,
+    token: Secret = Secret(""),  # noqa: B008 it is a str
     show: Callable[[str], None] = print,
 ) -> int:
     """Run the reference node until a signal; 0 when it left in order, 1 when it cannot work or is not wanted.
@@ -127,6 +129,8 @@ def run_speech_node(
     changes = {name: value for name, value in given.items() if value is not None}
     registry.convert(changes, SpeechOptions, "node")
     options = msgspec.structs.replace(load_speech_options(config_file), **changes)
+    if token:
+        options = msgspec.structs.replace(options, link=msgspec.structs.replace(options.link, token=token))
     try:
         endpoint(options.url, NODE_PATH)
     except ValueError as error:

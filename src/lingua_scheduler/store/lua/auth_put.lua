@@ -2,6 +2,7 @@
 -- KEYS: auth_keys auth_version
 -- ARGV: id ttl_ms about keep_ms
 -- include: now_ms drop_over note_version
+-- durable: a key that was handed out counts
 local now, ttl = now_ms(), tonumber(ttl_ms)
 drop_over(auth_keys, now, keep_ms)
 local line = string.format('%.0f %.0f 0 ', now, ttl > 0 and now + ttl or 0) .. about

@@ -2,6 +2,7 @@
 -- KEYS: auth_keys auth_version
 -- ARGV: id keep_ms
 -- include: now_ms drop_over note_version
+-- durable: a key that was revoked never counts again
 local line = redis.call('HGET', auth_keys, id)
 local before, revoked, about = (line or ''):match('^(%d+ %d+ )(%d+)( .*)$')
 if not before then

@@ -10,7 +10,7 @@ from lingua_scheduler.aio import Tasks
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.hints import hint
 from lingua_scheduler.core.ports import Sink
-from lingua_scheduler.errors import InvalidSession, StoreError, UnsupportedFeature
+from lingua_scheduler.errors import InvalidSession, StoreError
 from lingua_scheduler.flow.opening import Opening, agree
 from lingua_scheduler.flow.pairing import Pairing, Redeemed
 from lingua_scheduler.flow.resume import Comeback, Resume
@@ -128,8 +128,6 @@ class ClientPeer:
                 self._home.rooms.received(session, message, self._caller)
             case WebrtcOffer() | WebrtcAnswer() | WebrtcIce():
                 self._home.signalling.received(session, message)
-            case _:
-                raise UnsupportedFeature(f"{type(message).__name__} is not offered by this server")
 
     def lost(self) -> None:
         """The connection is gone."""

@@ -1,4 +1,4 @@
-"""When too much of what a client said is unanswered: it is asked to wait, and what it says all the same is lost."""
+"""When too much of what a client said is unanswered: it is asked to wait, and what it still says is lost."""
 
 from __future__ import annotations
 

@@ -30,6 +30,7 @@ from lingua_scheduler.core.ordering import (
 from lingua_scheduler.core.ports import Logged, Sink
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.flow.answer import Answer, Place, progress
+from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.partials import PartialOptions, Partials
@@ -76,7 +77,8 @@ class Delivery:
         self._gaps = Deadline(alarms, self._tick)
         self._partials = Partials(options.partials, self._post_partial, clock=self._clock, alarms=alarms)
         self._closed = False
-        self.room_ends = RoomEnds(session_id, log, (self._clock, self._metrics))
+        self._counts = EndCounts(self._metrics, self._clock)
+        self.room_ends = RoomEnds(session_id, log, (self._clock, self._metrics), self._counts, self._said)
 
     @property
     def idle(self) -> bool:
@@ -275,12 +277,13 @@ class Delivery:
         for release in releases:
             job = self._open.pop((tgt_lang, release.index), None)
             name = f"{release.index}:{tgt_lang}"
-            if self._for_room(job, release.outcome):
+            if self.room_ends.leaves(job, release.outcome):
                 continue
             if isinstance(release.outcome, Delivered) and not isinstance(release.outcome.payload, Logged):
                 logged = self._logged(name) if release.index == just_worded else None
                 self.sink.post(logged or _worded(release.outcome.payload, self._clock.wall_ms()))
-                self._count(release.outcome.payload)
+                if isinstance(release.outcome.payload, Answer):
+                    self._counts.answered(release.outcome.payload)
                 self._said(release.outcome.payload)
             elif isinstance(release.outcome, Missing) and job is not None:
                 self._post_missing(job, release.outcome.reason, name)
@@ -289,41 +292,11 @@ class Delivery:
         deadlines = [stream.deadline for stream in self._streams.values() if stream.deadline is not None]
         self._gaps.move(min(deadlines, default=None))
 
-    def _for_room(self, job: Job | None, outcome: End) -> bool:
-        """Tell a room, if what leaves was said in one."""
-        if isinstance(outcome, Delivered) and isinstance(outcome.payload, Logged):
-            self.room_ends.say_again(outcome.payload)
-            return True
-        if isinstance(outcome, Delivered) and isinstance(outcome.payload, Answer):
-            answer = outcome.payload
-            if answer.job.brief.room is None:
-                return False
-            self.room_ends.say(answer.job, Delivered(answer))
-            self._count(answer)
-            self._said(answer)
-            return True
-        if job is None or job.brief.room is None:
-            return False
-        if isinstance(outcome, Missing):
-            self.room_ends.say(job, outcome)
-            self._count_missing(outcome.reason)
-        return True
-
     def _logged(self, name: str) -> bytes | None:
         return None if self.log is None else self.log.message(name)
 
-    def _count(self, payload: Payload) -> None:
-        if isinstance(payload, Answer):
-            self._metrics.translation_results_total.inc()
-            self._metrics.answer_latency_seconds.observe(self._clock.now() - payload.job.created_at)
-
-    def _count_missing(self, reason: MissingReason) -> None:
-        self._metrics.missing_results_total.inc(reason.value)
-        if reason is MissingReason.GAP_TIMEOUT:
-            self._metrics.result_gap_timeout_total.inc()
-
     def _post_missing(self, job: Job, reason: MissingReason, name: str) -> None:
-        self._count_missing(reason)
+        self._counts.missing(reason)
         message = self._logged(name)
         if message is None:  # given up by the order of results: its job has not ended
             message = encode(Place.of(job).missing(reason, self._clock.wall_ms()))

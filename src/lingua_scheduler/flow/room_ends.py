@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import SessionId
-from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason
+from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason, Outcome
 from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.rooms import read_address
 from lingua_scheduler.flow.answer import Answer, Place, Said
+from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.codec import encode
@@ -20,10 +21,19 @@ from lingua_scheduler.wire.session import AsrPartial
 class RoomEnds:
     """Hands the ends of one session's utterances to its room; the log has each until the room was told."""
 
-    def __init__(self, session_id: SessionId, log: ResultLog | None, home: tuple[Clock, Metrics]) -> None:
+    def __init__(
+        self,
+        session_id: SessionId,
+        log: ResultLog | None,
+        home: tuple[Clock, Metrics],
+        counts: EndCounts,
+        told: Callable[[Answer | bytes], None],
+    ) -> None:
         self._session_id = session_id
         self._log = log
         self._clock, self._metrics = home
+        self._counts = counts
+        self._told = told
         self.tell: Callable[[Said], None]
         self.caption: Callable[[Job, AsrPartial], None]
 
@@ -34,6 +44,25 @@ class RoomEnds:
         if isinstance(end, Answer):
             return encode(end.message(wall_ms))
         return encode(Place.of(job).missing(end, wall_ms))
+
+    def leaves(self, job: Job | None, outcome: Outcome[Answer | bytes | Logged]) -> bool:
+        """Take an end that leaves in its order, if it was said in a room."""
+        payload = outcome.payload if isinstance(outcome, Delivered) else None
+        if isinstance(payload, Logged):
+            self.say_again(payload)
+            return True
+        if isinstance(payload, Answer):
+            job = payload.job
+        if job is None or job.brief.room is None:
+            return False
+        if isinstance(payload, Answer):
+            self.say(job, Delivered(payload))
+            self._counts.answered(payload)
+            self._told(payload)
+        elif isinstance(outcome, Missing):
+            self.say(job, outcome)
+            self._counts.missing(outcome.reason)
+        return True
 
     def say(self, job: Job, outcome: Delivered[Answer] | Missing) -> None:
         """Tell those in the room who want it how an utterance ended."""

@@ -22,15 +22,13 @@ from lingua_scheduler.flow.intake import Intake, Progress
 from lingua_scheduler.flow.job import Brief, Job
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.opening import Opening
+from lingua_scheduler.flow.receipting import QUIET_S, Receipting
 from lingua_scheduler.flow.surroundings import Surroundings
 from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import (
-    AudioAck,
     AudioChunk,
     Utterance,
 )
-
-_QUIET_RECEIPT_S = 1.0  # shortest time between two receipts for frames in which nobody spoke
 
 
 class Session:
@@ -72,8 +70,9 @@ class Session:
         self.delivery.room_ends.caption = around.caption
         self.hearing = Hearing(rules.resume, around.clock, keep=opening.resumes)
         self._intake = Intake(opening, rules.session, self._start, home=home, progress=progress or Progress())
-        self._receipt: int | None = None  # the last one given
-        self._receipt_at = float("-inf")
+        self._receipting = Receipting(
+            session_id, self._intake.receipts, lambda: self.sink, around.clock, wanted=opening.resumes
+        )
         self._crowding = Crowding(
             opening, rules.session, lambda: self.sink, home=(around.clock, around.metrics)
         )
@@ -85,7 +84,7 @@ class Session:
         if self._crowding.admits(self._unanswered) or chunk.is_final:
             self._crowding.over()
             self._intake.audio(chunk)
-            self._give_receipt(pace_s=_QUIET_RECEIPT_S)
+            self._receipting.give(pace_s=QUIET_S)
         else:
             self._crowding.drop()
 
@@ -169,7 +168,7 @@ class Session:
     def attach(self, sink: Sink) -> Sink:
         """Speak to this connection from now on; return the one before."""
         before, self.delivery.sink = self.sink, sink
-        self._receipt = None
+        self._receipting.again()
         return before
 
     def detach(self) -> None:
@@ -182,7 +181,7 @@ class Session:
         self.delivery.replay()
         for kept in self.hearing.unheard():
             self.sink.post(kept.message)
-        self._give_receipt()
+        self._receipting.give()
 
     def hear(self, heard: Heard, message: bytes) -> bool:
         """Tell the client what somebody else in its room said, once."""
@@ -219,7 +218,7 @@ class Session:
     @property
     def safe_through(self) -> int | None:
         """Every frame up to this number is in a job that is written."""
-        return self._intake.receipts.through
+        return self._receipting.through
 
     def safe_with(self, job: Job) -> int | None:
         """What will be safe once this job is written."""
@@ -227,16 +226,8 @@ class Session:
 
     def stored(self, job: Job) -> None:
         """A job is written, or has ended without that: the client need not keep its audio."""
-        if self._intake.receipts.settle(job.id) and not self.ended:
-            self._give_receipt()
-
-    def _give_receipt(self, *, pace_s: float = 0.0) -> None:
-        through, now = self.safe_through, self._clock.now()
-        if not self.opening.resumes or through is None or through == self._receipt:
-            return
-        if now >= self._receipt_at + pace_s:
-            self._receipt, self._receipt_at = through, now
-            self.sink.post(AudioAck(session_id=self.id, seq=through), droppable=True)
+        if not self.ended:
+            self._receipting.settle(job.id)
 
     def changed(self) -> None:
         """A job of this session ended."""
@@ -307,8 +298,7 @@ class Session:
 
     def forgo(self, job_id: JobId) -> None:
         """Nobody needs what was said: there is no job."""
-        if self._intake.receipts.settle(job_id):
-            self._give_receipt()
+        self._receipting.settle(job_id)
 
     def decided(self) -> None:
         """It is known which jobs an utterance has."""

@@ -57,8 +57,9 @@ from lingua_scheduler.flow.results import Results
 from lingua_scheduler.flow.resume import Resume
 from lingua_scheduler.flow.room_courier import RoomCourier
 from lingua_scheduler.flow.room_desk import RoomDesk
+from lingua_scheduler.flow.room_home import RoomHome
 from lingua_scheduler.flow.room_post import RoomPost
-from lingua_scheduler.flow.rooms import RoomHome, Rooms
+from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.search import Searches

@@ -27,7 +27,7 @@ from lingua_scheduler.store.stores import Stores
 from processes import lingua
 from support import wait_until
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 
 VOICE = b"\x01\x02" * 40_000
 SETTINGS = {"LINGUA_COMPANY__PRESENCE_TTL_S": "4", "LINGUA_PEERS__DLQ_MAX_DELIVERIES": "3"}

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import signal
 
+import pytest
+
 from fleet import RESUMES, Fleet, Ground, Member, arrives, fleet
 from support import wait_until
 from world import Speaker
+
+pytestmark = pytest.mark.timeout(120)
 
 PATIENT = {"LINGUA_PEERS__SETTLE_MS": "60000"}  # does not take over what others may come back for
 
@@ -86,7 +90,7 @@ async def test_ac_63_a_restart_under_the_same_id_deals_with_its_letters_once(pla
 
 
 async def test_an_instance_that_was_frozen_too_long_does_nothing_for_a_session_that_moved(place: Ground):
-    """What its client had still sent to it is in its socket when it wakes up."""
+    """What its client had still sent is in its socket when it wakes up. What did not move goes on there."""
     async with fleet(place) as made:
         a, b = await made.run("a", "b")
         node = await made.node(b)
@@ -97,6 +101,8 @@ async def test_an_instance_that_was_frozen_too_long_does_nothing_for_a_session_t
         await speaker.say()
         await node.answer(await node.job(utterance_index=0))
         await speaker.expect("translation_result", utterance_index=0)
+        loyal = await made.session(a, **RESUMES)
+        await made.redis_until(bool, "EXISTS", made.keys.session(loyal.id))
         reserved = await made.metric(a, "reserve_attempt_total")
         a.tell(signal.SIGSTOP)
         await speaker.say(120)
@@ -112,7 +118,7 @@ async def test_an_instance_that_was_frozen_too_long_does_nothing_for_a_session_t
         a.tell(signal.SIGCONT)
         assert await speaker.closed() == 4409
         await made.acquainted(a, b)
-        assert await made.metric(a, "sessions_open") == 0
+        assert await made.metric(a, "sessions_open") == 1
         assert await made.metric(a, "reserve_attempt_total") == reserved
         await node.answer(job)
         await again.expect("translation_result", utterance_index=1)
@@ -121,6 +127,9 @@ async def test_an_instance_that_was_frozen_too_long_does_nothing_for_a_session_t
         assert node.seen("job_assign") == []
         assert told(again) == []
 
+        await loyal.say()
+        await node.answer(await node.job(session_id=loyal.id))
+        await loyal.expect("translation_result", utterance_index=0)
         client = await made.session(b, src_lang="de", tgt_lang="fr")
         await lost.beat()
         await client.say()

@@ -21,6 +21,8 @@ from lingua_scheduler.embedded import EmbeddedRedis
 from support import wait_until
 from world import FakeNode, Speaker
 
+pytestmark = pytest.mark.timeout(120)
+
 VOICE = b"\x01\x02" * 4000
 ENDS = ("translation_result", "missing_result")
 

@@ -6,9 +6,13 @@ import asyncio
 import signal
 import time
 
+import pytest
+
 from fleet import Fleet, Ground, Member, arrives, fleet
 from processes import lingua
 from world import Speaker
+
+pytestmark = pytest.mark.timeout(120)
 
 AUDIO = b"\x01\x7f" * 200_000  # 12.5 s
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from lingua_scheduler.core.groups import Membership
+from lingua_scheduler.core.hints import hint
 from lingua_scheduler.core.model import SessionId
 from lingua_scheduler.core.ordering import MissingReason
 from lingua_scheduler.flow.job import Job
+from lingua_scheduler.wire.codec import encode
 from lingua_scheduler.wire.common import NetworkTimings
 from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import MissingResult, TranslationResult, UiEvent, UiEventKind
@@ -99,6 +103,13 @@ class Place:
         )
 
 
+def word(job: Job, end: Answer | MissingReason, wall_ms: int) -> bytes:
+    """Word how a job ended, as it is sent and logged."""
+    if isinstance(end, Answer):
+        return encode(end.message(wall_ms))
+    return encode(Place.of(job).missing(end, wall_ms))
+
+
 def progress(job: Job, kind: UiEventKind, now: float) -> UiEvent:
     """Word how far a job has come."""
     return UiEvent(
@@ -110,6 +121,12 @@ def progress(job: Job, kind: UiEventKind, now: float) -> UiEvent:
         elapsed_ms=max(0, round((now - job.created_at) * 1000)),
         status="ok",
     )
+
+
+def with_error(event: UiEvent, code: str | None, lang: str) -> UiEvent:
+    """Word that something went wrong on the way; a code that has no hint for people is left out."""
+    advice = hint(code, lang) if code else None
+    return msgspec.structs.replace(event, status="error", error_code=code if advice else None, hint=advice)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,10 +116,8 @@ class ClientPeer:
                 session.utterance(message)
             case ClientHeartbeat():
                 self._sink.post(ServerHeartbeat(session_id=session.id, timestamp=self._clock.wall_ms()))
-            case TtsStarted():
-                session.playback(message.group_id, ended=False)
-            case TtsPlayEnded():
-                session.playback(message.group_id, ended=True)
+            case TtsStarted() | TtsPlayEnded():
+                session.playback(message.group_id, ended=isinstance(message, TtsPlayEnded))
             case SessionClose():
                 self._close(session, SessionCloseAck(session_id=session.id))
             case ResultAck():

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-import msgspec
-
 from lingua_scheduler.aio import Alarms, Deadline
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.groups import GroupContext, GroupOptions, Groups, Heard, Membership
-from lingua_scheduler.core.hints import hint
 from lingua_scheduler.core.model import SessionId
 from lingua_scheduler.core.ordering import (
     Delivered,
@@ -25,18 +22,16 @@ from lingua_scheduler.core.ordering import (
     Release,
     ResultStream,
     Silent,
-    Verdict,
 )
 from lingua_scheduler.core.ports import Logged, Sink
 from lingua_scheduler.core.result_log import ResultLog
-from lingua_scheduler.flow.answer import Answer, Place, progress
+from lingua_scheduler.flow.answer import Answer, progress, with_error, word
 from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.partials import PartialOptions, Partials
 from lingua_scheduler.flow.room_ends import RoomEnds
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.wire.codec import encode
 from lingua_scheduler.wire.node import AsrPartial as NodePartial
 from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import AsrPartial, UiEventKind
@@ -111,12 +106,9 @@ class Delivery:
         """Tell the speaker how far a job has come."""
         if self._closed:
             return
-        advice = hint(error_code, self.hint_lang) if error_code else None
         event = progress(job, kind, self._clock.now())
         if failed or error_code:
-            event = msgspec.structs.replace(
-                event, status="error", error_code=error_code if advice else None, hint=advice
-            )
+            event = with_error(event, error_code, self.hint_lang)
         self.sink.post(event, droppable=True)
 
     def partial(self, job: Job, message: NodePartial) -> None:
@@ -161,14 +153,13 @@ class Delivery:
             if not self._ordering.report_no_text:
                 return None
             end = Missing(MissingReason.NO_TEXT)
-        wall_ms = self._clock.wall_ms()
         payload = end.reason if isinstance(end, Missing) else end.payload
-        if job.brief.room is not None and isinstance(payload, Answer | MissingReason):
+        if not isinstance(payload, Answer | MissingReason):
+            return None
+        if job.brief.room is not None:
             message = self.room_ends.word(job, payload)
-        elif isinstance(payload, MissingReason):
-            message = encode(Place.of(job).missing(payload, wall_ms))
         else:
-            message = _worded(payload, wall_ms)
+            message = word(job, payload, self._clock.wall_ms())
         return Logged(job.index, job.brief.stream, message)
 
     def conclude(self, job: Job, end: End, logged: Logged | None) -> None:
@@ -203,12 +194,7 @@ class Delivery:
 
     def _resolve(self, job: Job, end: End) -> None:
         resolution = self._streams[job.brief.tgt_lang].resolve(job.index, end, self._clock.now())
-        if resolution.verdict is Verdict.LATE:
-            self._metrics.results_late_total.inc()
-        elif resolution.verdict is not Verdict.ACCEPTED and isinstance(end, Delivered):
-            self._metrics.results_dropped_total.inc(resolution.verdict.value)
-        elif isinstance(end, Delivered) and not any(r.index == job.index for r in resolution.releases):
-            self._metrics.results_held_total.inc()
+        self._counts.resolved(job.index, end, resolution)
         self._send(resolution.releases, job.brief.tgt_lang, just_worded=job.index)
 
     # Away and back
@@ -281,16 +267,21 @@ class Delivery:
                 continue
             if isinstance(release.outcome, Delivered) and not isinstance(release.outcome.payload, Logged):
                 logged = self._logged(name) if release.index == just_worded else None
-                self.sink.post(logged or _worded(release.outcome.payload, self._clock.wall_ms()))
-                if isinstance(release.outcome.payload, Answer):
-                    self._counts.answered(release.outcome.payload)
-                self._said(release.outcome.payload)
+                self._post(release.outcome.payload, logged)
             elif isinstance(release.outcome, Missing) and job is not None:
                 self._post_missing(job, release.outcome.reason, name)
             if self.log is not None:
                 self.log.tell(name)
         deadlines = [stream.deadline for stream in self._streams.values() if stream.deadline is not None]
         self._gaps.move(min(deadlines, default=None))
+
+    def _post(self, payload: Answer | bytes, logged: bytes | None) -> None:
+        if isinstance(payload, Answer):
+            self.sink.post(logged or word(payload.job, payload, self._clock.wall_ms()))
+            self._counts.answered(payload)
+        else:
+            self.sink.post(payload)
+        self._said(payload)
 
     def _logged(self, name: str) -> bytes | None:
         return None if self.log is None else self.log.message(name)
@@ -299,7 +290,7 @@ class Delivery:
         self._counts.missing(reason)
         message = self._logged(name)
         if message is None:  # given up by the order of results: its job has not ended
-            message = encode(Place.of(job).missing(reason, self._clock.wall_ms()))
+            message = word(job, reason, self._clock.wall_ms())
             if self.log is not None:
                 self.log.keep(Logged(job.index, job.brief.tgt_lang, message))
         self.sink.post(message)
@@ -307,9 +298,3 @@ class Delivery:
 
 def _translation(result: JobResult) -> str:
     return (result.text_translated or "").strip()
-
-
-def _worded(payload: Payload, wall_ms: int) -> bytes:
-    if isinstance(payload, Answer):
-        return encode(payload.message(wall_ms))
-    return payload if isinstance(payload, bytes) else payload.message

@@ -180,7 +180,7 @@ class Dispatch:
             self._give_back(reservation)
             return True
         job.attempt, job.reservation = reservation.attempt, reservation
-        job.session.placed(job)
+        job.session.leaning.placed(job)
         if not await self._file_attempt(job, reservation):
             job.reservation = None
             self._give_back(reservation)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 from lingua_scheduler.clock import Clock
-from lingua_scheduler.core.ordering import MissingReason
+from lingua_scheduler.core.ordering import Delivered, MissingReason, Outcome, Resolution, Verdict
 from lingua_scheduler.flow.answer import Answer
 from lingua_scheduler.metrics import Metrics
+
+T = TypeVar("T")
 
 
 class EndCounts:
@@ -19,6 +23,18 @@ class EndCounts:
         """Count a result, and how long it took."""
         self._metrics.translation_results_total.inc()
         self._metrics.answer_latency_seconds.observe(self._clock.now() - answer.job.created_at)
+
+    def resolved(self, index: int, end: Outcome[T], resolution: Resolution[T]) -> None:
+        """Count an end that came late, in vain or too early."""
+        metrics, verdict = self._metrics, resolution.verdict
+        if verdict is Verdict.LATE:
+            metrics.results_late_total.inc()
+        elif not isinstance(end, Delivered):
+            return
+        elif verdict is not Verdict.ACCEPTED:
+            metrics.results_dropped_total.inc(verdict.value)
+        elif not any(release.index == index for release in resolution.releases):
+            metrics.results_held_total.inc()
 
     def missing(self, reason: MissingReason) -> None:
         """Count an utterance without one."""

@@ -98,12 +98,12 @@ class Filing:
             audio=job.brief.cut.audio,
             ttl_ms=self._keep_ms,
             affinity=_affinity(job),
-            preferred_pool=session.preferred_pool,
+            preferred_pool=session.leaning.pool,
             last_pair=str(job.pairs[0]),
             last_seq=session.safe_with(job),
         )
 
 
 def _affinity(job: Job) -> Remembered:
-    affinity = job.session.affinity
+    affinity = job.session.leaning.affinity
     return Remembered(affinity.recorded(job.brief.tgt_lang), affinity.ttl_ms)

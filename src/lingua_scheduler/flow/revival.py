@@ -46,7 +46,7 @@ def revive(
     )
     session.epoch = stored.epoch
     pool = stored.fields.get("preferred_pool", "")
-    session.preferred_pool = PoolId(int(pool)) if pool.isdigit() else None
+    session.leaning.pool = PoolId(int(pool)) if pool.isdigit() else None
     session.room = stored.fields.get("room") or None
     jobs = [_job(session, stored_job, record) for stored_job, record in records]
     unreadable = [(job.index, job.tgt_lang) for job in stored.jobs if _record(job) is None]
@@ -96,5 +96,5 @@ def _job(session: Session, stored: StoredJob, record: Record) -> Job:
     if stored.reservation is not None:
         job.reservation = stored.reservation
         job.stage = Stage.OUT
-        session.placed(job)
+        session.leaning.placed(job)
     return job

@@ -10,11 +10,10 @@ from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason, Ou
 from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.rooms import read_address
-from lingua_scheduler.flow.answer import Answer, Place, Said
+from lingua_scheduler.flow.answer import Answer, Said, word
 from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.wire.codec import encode
 from lingua_scheduler.wire.session import AsrPartial
 
 
@@ -40,10 +39,7 @@ class RoomEnds:
     def word(self, job: Job, end: Answer | MissingReason) -> bytes:
         """Encode an end."""
         self._metrics.room_encodings_total.inc()
-        wall_ms = self._clock.wall_ms()
-        if isinstance(end, Answer):
-            return encode(end.message(wall_ms))
-        return encode(Place.of(job).missing(end, wall_ms))
+        return word(job, end, self._clock.wall_ms())
 
     def leaves(self, job: Job | None, outcome: Outcome[Answer | bytes | Logged]) -> bool:
         """Take an end that leaves in its order, if it was said in a room."""

@@ -12,19 +12,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 
-from lingua_scheduler.aio import Alarms, Deadline, Tasks
-from lingua_scheduler.clock import Clock
+from lingua_scheduler.aio import Deadline, Tasks
 from lingua_scheduler.core.hints import room_over
 from lingua_scheduler.core.model import InstanceId, SessionId
 from lingua_scheduler.core.room_ledger import Refusal, RoomLedger
 from lingua_scheduler.core.rooms import Room
 from lingua_scheduler.errors import DependencyDown, StoreError
 from lingua_scheduler.flow.absences import Absence, Absences
-from lingua_scheduler.flow.lanes import Lanes
+from lingua_scheduler.flow.room_home import RoomHome
 from lingua_scheduler.flow.room_view import views
 from lingua_scheduler.flow.session import Session
 from lingua_scheduler.log import get_logger
-from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.session import RoomExpired
 
 _log = get_logger(__name__)
@@ -34,20 +32,6 @@ _TRIES = 300  # a minute without Redis
 _SLACK_S = 0.05  # after which a room that was to end has ended
 _STOP_S = 3.0
 _CALM_S = 0.002  # shortest time between two views of a room, for each of its members
-
-
-@dataclass(frozen=True, slots=True)
-class RoomHome:
-    """What rooms use of their instance."""
-
-    instance_id: InstanceId
-    clock: Clock
-    alarms: Alarms
-    metrics: Metrics
-    lanes: Lanes  # by session: what it does about rooms, and what it says in them
-    window_s: float  # in which the client of a member may come back
-    reachable: Callable[[], frozenset[InstanceId]]
-    announce: Callable[[InstanceId, str], None]  # tell another instance that a room has changed
 
 
 @dataclass(slots=True)

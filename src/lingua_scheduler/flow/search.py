@@ -42,7 +42,7 @@ class Searches:
 
         `offered` is known to have a free slot, `missed` had one and could not be reached.
         """
-        wish = job.session.wish(job)
+        wish = job.session.leaning.wish(job)
         need = Need(job.pairs, job.needs.services, job.session.opening.paired_with)
         without = frozenset(job.tried | self._out_of_turn(job)).union(missed)
         if wish is not None and wish.node_id in without:
@@ -106,7 +106,7 @@ class Searches:
             types=job.needs.services,
             models=job.needs.models,
         ).order
-        preferred = session.preferred_pool
+        preferred = session.leaning.pool
         if preferred is None or preferred not in order:
             return order
         return (preferred, *(pool for pool in order if pool != preferred))

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from lingua_scheduler.core.affinity import Affinity, Wish
-from lingua_scheduler.core.model import JobId, NodeId, PoolId, SessionId, new_job_id
+from lingua_scheduler.core.model import JobId, NodeId, SessionId, new_job_id
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.resume import Try
@@ -20,6 +19,7 @@ from lingua_scheduler.flow.delivery import Delivery
 from lingua_scheduler.flow.hearing import Heard, Hearing
 from lingua_scheduler.flow.intake import Intake, Progress
 from lingua_scheduler.flow.job import Brief, Job
+from lingua_scheduler.flow.leaning import Leaning
 from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.receipting import QUIET_S, Receipting
@@ -51,7 +51,6 @@ class Session:
         self.again: tuple[int, Try] | None = None  # an older epoch that counts for the same try: see Resume
         self.closing = False
         self.ended = False
-        self.preferred_pool: PoolId | None = None
         self.jobs: dict[JobId, Job] = {}
         self.unwritten_ends = 0  # of jobs that ended before they were written
         self.room: str | None = None  # the code of the room it is in
@@ -60,7 +59,7 @@ class Session:
         rules = around.rules
         self._around = around
         self._clock, self._metrics = around.clock, around.metrics
-        self.affinity = Affinity(rules.affinity)
+        self.leaning = Leaning(rules.affinity, around.clock)
         if log is None and rules.resume.window_s:
             log = ResultLog(rules.resume)
         home = (around.clock, around.alarms, around.metrics)
@@ -123,7 +122,7 @@ class Session:
         """Forget everything and return the jobs that were still open."""
         self.closing = self.ended = True
         self._intake.end()
-        self.affinity.clear()
+        self.leaning.affinity.clear()
         self.delivery.close()
         orphans = [job for job in self.jobs.values() if not job.ended]
         self.jobs.clear()
@@ -232,33 +231,6 @@ class Session:
     def changed(self) -> None:
         """A job of this session ended."""
         self._around.changed(self)
-
-    # What placement asks
-
-    def wish(self, job: Job) -> Wish | None:
-        """Name the node that should have this job, if any."""
-        cut = job.brief.cut
-        if job.brief.text is not None:
-            return None
-        return self.affinity.wish(
-            job.brief.tgt_lang, reason=cut.reason, turn_id=cut.turn_id, now=self._clock.now()
-        )
-
-    def placed(self, job: Job) -> None:
-        """A job has its node: remember it for what belongs together."""
-        if job.reservation is None:
-            return
-        cut = job.brief.cut
-        self.preferred_pool = job.reservation.pool
-        if job.brief.text is not None:
-            return
-        self.affinity.placed(
-            job.brief.tgt_lang,
-            job.reservation.node_id,
-            reason=cut.reason,
-            turn_id=cut.turn_id,
-            now=self._clock.now(),
-        )
 
     # Inside
 

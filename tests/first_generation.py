@@ -54,11 +54,14 @@ class FirstGenerationNode(FakeNode):
         self._work: set[asyncio.Task[None]] = set()
 
     @classmethod
-    async def join(cls, house: World, *, again: FirstGenerationNode | None = None) -> FirstGenerationNode:
+    async def join(
+        cls, house: World, *, again: FirstGenerationNode | None = None, languages: tuple[str, ...] = ()
+    ) -> FirstGenerationNode:
         """Connect, register and report; `again` returns with that node's memory and id."""
         memory = again.memory if again else Memory()
         node = cls(house, await house.node_socket(), memory)
         await node.register(
+            *languages,
             node_id=again.id if again else None,
             features=None,
             features_supported={"emotion_detection": False},

@@ -35,11 +35,13 @@ class Tasks:
 
     async def settle(self, within_s: float) -> None:
         """Give every task this long to end by itself, then cancel what is left."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                while self._running:
-                    await asyncio.wait(self._running)
-        await self.stop()
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(within_s):
+                    while self._running:
+                        await asyncio.wait(self._running)
+        finally:
+            await self.stop()
 
     async def stop(self) -> None:
         """Cancel every task and wait until all have ended."""

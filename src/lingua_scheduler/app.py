@@ -7,7 +7,8 @@ import os
 import platform
 import secrets
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from functools import partial
 from math import ceil
 from typing import Any
 
@@ -80,6 +81,8 @@ _log = get_logger(__name__)
 
 _BEATS_PER_PRESENCE = 4
 _RENEWALS_PER_LEASE = 3
+_STOP_S = 3.0  # for all that is still to be written when sockets are closed; what is left expires by itself
+_LAST_WORDS_S = 0.1  # for each part of it when that time is over
 
 
 class Instance:
@@ -95,6 +98,7 @@ class Instance:
         self._started_ms = self.clock.wall_ms()
         self._url = ""
         self._tasks = Tasks()
+        self._stop_until: float | None = None
         self._closers: list[Callable[[], Coroutine[Any, Any, None]]] = []  # the last one is called first
 
     async def start(self) -> None:
@@ -148,7 +152,7 @@ class Instance:
         self._build_letters(config, failover)
         self._build_doors(config, rules, failover, pools)
         self._build_operations(config, pools)
-        self._closers += [
+        writers = [
             self.company.leave,
             self.watch.stop,
             self.lag.stop,
@@ -163,8 +167,8 @@ class Instance:
             self.room_post.stop,
             self.rooms.settle,
             self.sessions.stop,
-            self.edge.stop,
         ]
+        self._closers += [*(partial(self._in_time, stop) for stop in writers), self.edge.stop]
 
     def _build_company(self, config: Config) -> None:
         """Build what knows the other instances and writes to them."""
@@ -415,7 +419,7 @@ class Instance:
                 presence=self._presence,
                 snapshot=self.snapshot,
                 plan=pools,
-                sessions=self.sessions.attached,
+                sessions=self.sessions.every,
                 roster=self.roster,
                 census=self.census,
                 survey=Survey(self.stores.connection, config.redis.key_prefix, config.company),
@@ -525,6 +529,15 @@ class Instance:
         """Where clients and browsers find this instance."""
         host, port = self.edge.address
         return f"http://{host}:{port}"
+
+    async def _in_time(self, stop: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Let something end that may still write; all of it shares one short time, for Redis may be away."""
+        now = asyncio.get_running_loop().time()
+        if self._stop_until is None:
+            self._stop_until = now + _STOP_S
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(max(self._stop_until, now + _LAST_WORDS_S)):
+                await stop()
 
     async def stop(self) -> None:
         """Close sockets, end sessions, leave nothing behind in Redis, then let Redis go."""

@@ -16,6 +16,7 @@ from lingua_scheduler.errors import ConfigError, LinguaError
 if TYPE_CHECKING:
     from lingua_scheduler.bench.hop import Report as HopReport
     from lingua_scheduler.bench.placement import Report as PlacementReport
+    from lingua_scheduler.bench.room import Report as RoomReport
     from lingua_scheduler.config import Loaded
 
 _REFUSED = 2  # exit code: not started, because of the command line or the configuration
@@ -79,13 +80,16 @@ def _parser() -> argparse.ArgumentParser:
     bench = add("bench", _bench, "Measure what a part costs, on real parts, and print a table.")
     bench.add_argument(
         "what",
-        choices=("placement", "hop"),
-        help="placement: microseconds inside Redis; hop: what another instance adds",
+        choices=("placement", "hop", "room"),
+        help="placement: microseconds inside Redis; hop: what another instance adds; room: a large room",
     )
     bench.add_argument(
         "--rounds", type=int, default=3000, metavar="N", help="calls per figure (default 3000)"
     )
     bench.add_argument("--nodes", type=int, default=10_000, metavar="N", help="most nodes (default 10000)")
+    bench.add_argument(
+        "--listeners", type=int, default=200, metavar="N", help="listeners in the room (default 200)"
+    )
     flags.add_chaos_flags(
         add("chaos", _chaos, "Break a system of processes by a seeded plan; tell what fails.")
     )
@@ -241,9 +245,11 @@ def _bench(given: argparse.Namespace) -> int:
     return _FAILED if missed else 0
 
 
-async def _measured(given: argparse.Namespace) -> PlacementReport | HopReport:
-    from lingua_scheduler.bench import hop, placement  # noqa: PLC0415
+async def _measured(given: argparse.Namespace) -> PlacementReport | HopReport | RoomReport:
+    from lingua_scheduler.bench import hop, placement, room  # noqa: PLC0415
 
+    if given.what == "room":
+        return await room.measure(rounds=min(given.rounds, room.MOST_ROUNDS), listeners=given.listeners)
     if given.what == "hop":
         return await hop.measure(rounds=given.rounds)
     return await placement.measure(rounds=given.rounds, most_nodes=given.nodes)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import time
 
 import pytest
 
-from fleet import Fleet, Ground, Member, arrives, fleet
+from fleet import Fleet, Ground, Member, arrives, fleet, ground
+from lingua_scheduler.embedded import EmbeddedRedis
 from processes import lingua
 from world import Speaker
 
@@ -138,3 +140,25 @@ async def test_ac_86_a_node_process_that_stops_reading_disturbs_nobody(single_pl
             await arrives(client, "translation_result", utterance_index=0)
         assert not bystander.socket.closed
         assert not other.socket.closed
+
+
+async def test_ac_85_an_instance_ends_in_time_although_redis_is_away():
+    """Whatever it would still write is given up together, not one after the other."""
+    with EmbeddedRedis(port=0) as server, ground([server], url=server.url) as place:
+        async with fleet(place) as made:
+            members = await made.run("a", "b", LINGUA_DRAIN__DEADLINE_S="1")
+            node = await made.node(members[0])
+            await made.serves(members[1], "zh")
+            for member in members:
+                speaker = await made.session(member)
+                await speaker.say()
+                await node.job()
+            os.kill(server.pid, signal.SIGSTOP)
+            try:
+                begun = time.monotonic()
+                for member in members:
+                    member.tell(signal.SIGTERM)
+                assert [await member.command.ended() for member in members] == [3, 3]
+                assert time.monotonic() - begun < 1 + 7
+            finally:
+                os.kill(server.pid, signal.SIGCONT)

@@ -63,6 +63,8 @@ def containers(root: Any) -> Counter[str]:
 async def resting(house: World) -> Counter[str]:
     """Measure a few times and keep the smallest: what is under way for a moment does not count."""
     await house.instance.desk.refresh()
+    await house.instance.company.beat()  # tells the others what was just looked at
+    await house.instance.company.look()
     samples = []
     for _ in range(10):
         samples.append(containers(house.instance))

@@ -7,12 +7,11 @@ clients speak in turn, so whatever disturbs the machine disturbs both paths.
 from __future__ import annotations
 
 import asyncio
-import statistics
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lingua_scheduler.bench.process import BenchError, instance
+from lingua_scheduler.bench.quantile import quantile
 from lingua_scheduler.client.session import SessionClient, wish_for
 from lingua_scheduler.embedded import EmbeddedRedis
 from lingua_scheduler.node.job import Translation
@@ -36,7 +35,7 @@ class Path:
 
     def quantile(self, share: float) -> tuple[float, float]:
         """The time there and the time back that this share does not exceed."""
-        return _quantile(self.there_ms, share), _quantile(self.back_ms, share)
+        return quantile(self.there_ms, share), quantile(self.back_ms, share)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,9 +118,3 @@ async def _result(client: SessionClient) -> TranslationResult:
         raise BenchError("an utterance was not answered") from None
     client.unread()
     return result
-
-
-def _quantile(values: Sequence[float], share: float) -> float:
-    if share == 0.5:  # noqa: PLR2004
-        return statistics.median(values)
-    return sorted(values)[min(len(values) - 1, round(share * len(values)))]

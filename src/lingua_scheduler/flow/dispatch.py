@@ -123,10 +123,11 @@ class Dispatch:
                 try:
                     if not await self._may_place(job):
                         return
+                    began = self._clock.now()
                     reservation = await self._reserve(job, seat, missed)
                     if reservation is not None:
                         crash_point(CrashPoint.AFTER_RESERVE)
-                        if await self._hand_over(job, reservation):
+                        if await self._hand_over(job, reservation, began):
                             return
                         missed.add(reservation.node_id)
                         continue
@@ -167,15 +168,23 @@ class Dispatch:
                 self._metrics.reserve_attempt_total.inc("error")
                 raise
             job.unheard = False
+            self._metrics.phase3_pool_attempt_total.inc(str(ask.pool), "success" if reservation else "fail")
             if reservation is not None:
                 self._metrics.reserve_attempt_total.inc("success")
+                elsewhere = "false" if ask.pool == search.asks[0].pool else "true"
+                self._metrics.phase3_pool_selected_total.inc(str(ask.pool), "hit", elsewhere)
                 return reservation
         self._metrics.reserve_attempt_total.inc("fail")
+        first = str(search.asks[0].pool) if search.asks else "none"
+        self._metrics.phase3_pool_selected_total.inc(first, "miss", "false")
         seat.refused(without=search.without, bound_to=search.bound_to)
         return None
 
-    async def _hand_over(self, job: Job, reservation: Reservation) -> bool:
-        """Make the reservation the job's attempt and send it; False when another node must be asked."""
+    async def _hand_over(self, job: Job, reservation: Reservation, began: float) -> bool:
+        """Make the reservation, asked for when it `began`, the job's attempt and send it.
+
+        False when another node must be asked.
+        """
         if job.stage is not Stage.WAITING:  # it ended while Redis was asked
             self._give_back(reservation)
             return True
@@ -198,6 +207,9 @@ class Dispatch:
             return False
         job.dispatched_wall_ms = self._clock.wall_ms()
         self._metrics.dispatch_latency_seconds.observe(now - job.created_at)
+        self._metrics.stage_seconds.observe("wait", max(0.0, began - job.created_at))
+        self._metrics.stage_seconds.observe("placement", now - began)
+        self._metrics.took("placement", now - began)
         self._watcher.dispatched(job)
         return True
 

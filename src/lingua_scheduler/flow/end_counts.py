@@ -23,6 +23,11 @@ class EndCounts:
         """Count a result, and how long it took."""
         self._metrics.translation_results_total.inc()
         self._metrics.answer_latency_seconds.observe(self._clock.now() - answer.job.created_at)
+        received_ms, sent_ms = answer.received_wall_ms, answer.job.dispatched_wall_ms
+        held_ms = self._clock.wall_ms() - received_ms
+        self._metrics.stage_seconds.observe("delivery", max(0, held_ms) / 1000)
+        if sent_ms is not None:
+            self._metrics.stage_seconds.observe("node", max(0, received_ms - sent_ms) / 1000)
 
     def resolved(self, index: int, end: Outcome[T], resolution: Resolution[T]) -> None:
         """Count an end that came late, in vain or too early."""

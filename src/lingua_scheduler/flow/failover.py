@@ -141,7 +141,7 @@ class Failover:
         else:
             self._watch(job, now + ack_s, lambda: self._ack_over(job, since=now))
         for other in job.session.jobs.values():
-            if other.index < job.index:
+            if other.index < job.index and other.brief.tgt_lang == job.brief.tgt_lang:
                 other.overtaken_on.add(node_id)
         job.session.delivery.event(job, UiEventKind.DISPATCHED)
 

@@ -98,7 +98,7 @@ class Filing:
             audio=job.brief.cut.audio,
             ttl_ms=self._keep_ms,
             affinity=_affinity(job),
-            preferred_pool=session.leaning.pool,
+            preferred_pool=session.preferred_pool,
             last_pair=str(job.pairs[0]),
             last_seq=session.safe_with(job),
         )

@@ -29,6 +29,10 @@ class Lanes:
         """Tell whether a lane has work."""
         return name in self._lanes
 
+    def depth(self, name: Hashable) -> int:
+        """Count what waits in a lane behind what is being done."""
+        return len(self._lanes.get(name, ()))
+
     def put(self, name: Hashable, work: Work) -> None:
         """Do this after all that was put into the lane before."""
         lane = self._lanes.get(name)

@@ -15,6 +15,7 @@ from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.errors import InvalidMessage, LinguaError, NodeRefused, WireError
+from lingua_scheduler.flow.aliases import Aliases
 from lingua_scheduler.flow.assignments import Assignments
 from lingua_scheduler.flow.holds import Hold, Holds
 from lingua_scheduler.flow.membership import LinkHome, Membership
@@ -40,9 +41,7 @@ from lingua_scheduler.wire.node import (
 
 _log = get_logger(__name__)
 
-EXACT_FLAGS = (
-    "exact_flags"  # the node translates every cut; others need each sentence flagged as a manual cut
-)
+EXACT_FLAGS = "exact_flags"  # the node translates every cut; others need all flagged as manual ones
 
 _Change = NodeRegister | NodeHeartbeat | None  # None: write the status as it is now
 
@@ -86,6 +85,7 @@ class Link:
         self._on_left = on_left
         self._member: Membership | None = None
         self._work = Assignments()
+        self._aliases = Aliases()
         self.holds = Holds(sink, home, self._living, self._work)
         self.sent_away = False  # to another instance
         self.gone = False  # the connection is lost
@@ -130,10 +130,10 @@ class Link:
         match message:
             case JobResult() | ModelNotAvailable():
                 self._work.answered(message, in_order=not member.node.said.offers(ANY_ORDER))
-                self._home.results.heard(self.node_id, message)
+                self._home.results.heard(self.node_id, self._aliases.heard(message))
                 member.note_missing(message)
             case JobAck() | JobStarted() | AsrPartial():
-                self._home.results.heard(self.node_id, message)
+                self._home.results.heard(self.node_id, self._aliases.heard(message))
             case PairingCodeRequest():
                 self._home.pairing.request(self.node_id, self._sink)
             case NodeError():
@@ -164,6 +164,8 @@ class Link:
             return False
         if not message.is_manual_cut and self._member and not self._member.node.said.offers(EXACT_FLAGS):
             message = msgspec.structs.replace(message, is_manual_cut=True)
+        if self._member and not self._member.node.said.offers(ANY_ORDER):
+            message = self._aliases.assigned(message)
         posted = self._sink.post(message)
         if posted:
             self._work.given(message, self._home.clock.now())

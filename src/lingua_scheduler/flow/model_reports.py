@@ -65,14 +65,17 @@ class ModelReports:
         self._metrics.model_na_received_total.inc()
         if not node.unavailability.admit(now):
             self._metrics.model_na_rate_limited_total.inc()
+            self._metrics.model_na_rate_limited_by_node_total.inc(node.node_id)
             return False
         self._metrics.model_na_by_reason_total.inc(normal_reason(report.reason))
+        self._metrics.model_na_by_service_total.inc(report.service_id or "unknown")
         if self._debounce.first(report.subject, now):
             self._tasks.start(self._notice(node.node_id, report), name=f"notice {node.node_id}")
         kind = type_of(report, node.said.services)
         if kind is None:
             return False
         self._metrics.model_na_marked_total.inc()
+        self._metrics.model_na_marked_by_node_total.inc(node.node_id)
         return node.unavailability.mark(kind, now)
 
     async def _notice(self, node_id: NodeId, report: ModelReport) -> None:

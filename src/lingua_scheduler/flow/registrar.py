@@ -42,6 +42,7 @@ class Registrar:
         self._ledger = ledger
         self._owner = owner
         self._clock = clock
+        self._heard_ms = clock.wall_ms()
         self._takeover = rules.nodes.node_id_conflict_policy == "takeover"
         services = [service.service_id for service in self.said.services]
         self._pool: PoolId = pools.pool_of(self.node_id, services, self.said.asr | self.said.semantic)
@@ -82,7 +83,7 @@ class Registrar:
             private=not said.register.accept_public_jobs,
             sequential=not said.offers(ANY_ORDER),
             acknowledges=said.offers(JOB_ACK),
-            about=said.about(self.status),
+            about={**said.about(self.status), "heartbeat_ms": self._heard_ms},
         )
 
     def _types(self) -> frozenset[str]:
@@ -92,6 +93,7 @@ class Registrar:
 
     def hear(self, message: NodeHeartbeat) -> StatusChange | None:
         """Take a heartbeat into account."""
+        self._heard_ms = self._clock.wall_ms()
         self.said.hear(message)
         return self._health.heartbeat(self.said.health(), self._clock.now())
 

@@ -137,14 +137,17 @@ class RoomCourier:
             return None
         return name
 
-    def hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId) -> None:
-        """Give what a session's client may not have heard to the session's new owner."""
-        if kept and to != self.instance_id:
-            self._lanes.put((to, session_id), partial(self._hand_on, session_id, kept, to))
+    def hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId | None) -> None:
+        """Give what a session's client may not have heard to the session's new owner; None: look who that is."""
+        if kept:
+            self._lanes.put(("kept", session_id), partial(self._hand_on, session_id, kept, to))
 
-    async def _hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId) -> None:
+    async def _hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId | None) -> None:
         name = f"kept.{kept[-1].heard.index}"
         try:
+            to = to or await self._ledgers.sessions.owner(session_id)
+            if to is None or to == self.instance_id:
+                return
             await self._ledgers.jobs.put_voice(session_id, JobId(name), packed(kept))
             await self._post.send(to, PeerKept(session_id=session_id, parcel=name))
         except StoreError as error:

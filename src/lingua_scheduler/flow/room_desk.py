@@ -19,7 +19,13 @@ from lingua_scheduler.core.pairing import neighbourhood
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.core.room_ledger import Change, Newcomer, Refusal
 from lingua_scheduler.core.rooms import Guesses, Mode, Room, RoomOptions, is_room_code
-from lingua_scheduler.errors import DependencyDown, InvalidMessage, StoreError, UnsupportedFeature
+from lingua_scheduler.errors import (
+    DependencyDown,
+    InvalidMessage,
+    RateExceeded,
+    StoreError,
+    UnsupportedFeature,
+)
 from lingua_scheduler.flow.lanes import Lanes
 from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.session import Session
@@ -38,6 +44,7 @@ RoomMessage = RoomCreate | RoomJoin | RoomLeave | RoomChange | RoomRawVoicePrefe
 
 _INVALID_CODE = "INVALID_ROOM_CODE"
 _NOT_IN_ROOM = "NOT_IN_ROOM"
+_MOST_WAITING = 50  # messages of one session while Redis is slow
 
 
 @dataclass(slots=True)
@@ -66,6 +73,8 @@ class RoomDesk:
 
     def received(self, session: Session, message: RoomMessage, caller: Caller) -> None:
         """Take one message; what it asks for is done after what the session asked for before."""
+        if self._lanes.depth(session.id) >= _MOST_WAITING:
+            raise RateExceeded("too many messages about rooms wait for an answer")
         work: Callable[[], Awaitable[None]]
         match message:
             case RoomCreate():

@@ -106,15 +106,19 @@ class Searches:
             types=job.needs.services,
             models=job.needs.models,
         ).order
-        preferred = session.leaning.pool
+        preferred = session.preferred_pool
         if preferred is None or preferred not in order:
             return order
         return (preferred, *(pool for pool in order if pool != preferred))
 
     def _out_of_turn(self, job: Job) -> set[NodeId]:
-        """Name nodes that take a session's utterances in order only, and would miss some or come too late."""
+        """Name nodes that take a session's utterances in order only, and would miss some or come too late.
+
+        Each language has an order of its own: see `Aliases`.
+        """
         newest: dict[NodeId, int] = {}
-        for other in job.session.jobs.values():
+        alike = [each for each in job.session.jobs.values() if each.brief.tgt_lang == job.brief.tgt_lang]
+        for other in alike:
             if other.reservation is not None and other is not job and other.stage is not Stage.ENDED:
                 node_id = other.reservation.node_id
                 newest[node_id] = max(newest.get(node_id, -1), other.index)

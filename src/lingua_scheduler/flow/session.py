@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from lingua_scheduler.core.model import JobId, NodeId, SessionId, new_job_id
+from lingua_scheduler.core.model import JobId, NodeId, PoolId, SessionId, new_job_id
 from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.resume import Try
@@ -141,6 +141,11 @@ class Session:
     def settled(self) -> bool:
         """Everything that was said has its answer, and nothing is being said."""
         return self.idle and not self.jobs and not self._intake.speaking
+
+    @property
+    def preferred_pool(self) -> PoolId | None:
+        """Where its last job went."""
+        return self.leaning.pool
 
     @property
     def last_seq(self) -> int | None:

@@ -74,6 +74,10 @@ class Sessions:
         """Find a session that lives here."""
         return self._sessions.get(session_id)
 
+    def every(self) -> list[Session]:
+        """Give all sessions that live here."""
+        return list(self._sessions.values())
+
     def attached(self) -> list[Session]:
         """Sessions whose clients are connected."""
         return [session for session in self._sessions.values() if session.attached]
@@ -124,7 +128,7 @@ class Sessions:
             self.drop(session)
             return
         session.detach()
-        if not session.opening.resumes:
+        if session.room is not None and not session.opening.resumes:
             self._rooms.leave(session)
             self.records.write_behind(session)
         self._wait_for_client(session)
@@ -156,13 +160,13 @@ class Sessions:
         """Another instance owns the session from this epoch on; it is given what the client has missed."""
         session = self._sessions.get(session_id)
         if session is not None and session.epoch < epoch:
-            if by is not None:
-                self._around.hand_on(session.id, session.hearing.unheard(), by)
-            self.disown(session)
+            self.disown(session, by)
 
-    def disown(self, session: Session) -> None:
+    def disown(self, session: Session, by: InstanceId | None = None) -> None:
         """Forget a session that lives elsewhere; its client, if it is still connected, has left it."""
+        missed = session.hearing.unheard()
         if self.let_go(session):
+            self._around.hand_on(session.id, missed, by)
             session.sink.close(CloseCode.REPLACED, "another instance has taken this session over")
 
     def let_go(self, session: Session) -> bool:

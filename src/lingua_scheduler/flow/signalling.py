@@ -32,6 +32,7 @@ Signal = WebrtcOffer | WebrtcAnswer | WebrtcIce
 
 _NOT_IN_ROOM = "NOT_IN_ROOM"
 _NO_PEER = "PEER_UNAVAILABLE"
+_MOST_WAITING = 200  # signals of one session while Redis is slow
 
 
 class Signalling:
@@ -47,7 +48,8 @@ class Signalling:
 
     def received(self, session: Session, message: Signal) -> None:
         """Pass a message on, in the order of its sender's; too large or too many are refused."""
-        if not self._quota.take(session.id, self._clock.now()):
+        crowded = self._lanes.depth(session.id) >= _MOST_WAITING
+        if crowded or not self._quota.take(session.id, self._clock.now()):
             raise RateExceeded("too many signals")
         letter = encode(msgspec.structs.replace(message, to=session.id))
         if len(letter) > self._limit_bytes:

@@ -58,4 +58,4 @@ class Surroundings:
     tell_room: Callable[[Session, Said], None]  # those in a room who want it
     caption: Callable[[Job, AsrPartial], None]  # those in a room who read along
     move: Callable[[Session], None]  # tell its room where a session that was taken up is now
-    hand_on: Callable[[SessionId, list[Kept], InstanceId], None]  # what a session that has moved missed
+    hand_on: Callable[[SessionId, list[Kept], InstanceId | None], None]  # what a moved session missed

@@ -17,7 +17,11 @@ from world import FakeNode, Speaker
 @pytest.fixture
 def environment(store_options):
     """Lead instances to the test's Redis and prefix."""
-    return {"LINGUA_REDIS__URL": store_options.url, "LINGUA_REDIS__KEY_PREFIX": store_options.key_prefix}
+    return {
+        "LINGUA_REDIS__URL": store_options.url,
+        "LINGUA_REDIS__KEY_PREFIX": store_options.key_prefix,
+        "LINGUA_TRANSCRIPT__KEEP_S": "0",  # an ended session leaves nothing
+    }
 
 
 class Peers:

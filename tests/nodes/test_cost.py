@@ -58,7 +58,7 @@ async def test_a_placement_is_one_script(house):
     assert await scripts(house) - before == 2, "reserve, and the writing of the job"
 
 
-async def test_an_utterance_is_five_scripts_at_most_and_nothing_else(house):
+async def test_an_utterance_is_five_scripts_at_most_and_one_line_of_the_transcript(house):
     speaker = await house.session()
     node = await house.node(node_id="n1")
     await house.settled(speaker)
@@ -69,7 +69,7 @@ async def test_an_utterance_is_five_scripts_at_most_and_nothing_else(house):
         await speaker.expect("translation_result", utterance_index=index)
     await house.settled(speaker)
     after = await calls(house)
-    assert after["evalsha"] - before["evalsha"] <= 5 * 10
+    assert after["evalsha"] - before["evalsha"] <= (5 + 1) * 10
     assert after.get("eval", 0) == before.get("eval", 0)
 
 

@@ -127,7 +127,7 @@ class Company:
 
     def doubt(self, instance_id: InstanceId) -> None:
         """A letter found nobody there: do not count on this one until it is seen again."""
-        self.reachable -= {instance_id}
+        self.reachable -= {instance_id} - {self.instance_id}
 
     async def look(self) -> None:
         """See who lives; report those that have been absent long enough, or live anew."""

@@ -84,8 +84,7 @@ class Link:
         self._remote = remote
         self._on_left = on_left
         self._member: Membership | None = None
-        self._work = Assignments()
-        self._aliases = Aliases()
+        self._work, self._aliases = Assignments(), Aliases()
         self.holds = Holds(sink, home, self._living, self._work)
         self.sent_away = False  # to another instance
         self.gone = False  # the connection is lost

@@ -60,12 +60,9 @@ class RoomCourier:
     def send(self, to: InstanceId, letter: PeerHeard) -> None:
         """Send a letter to the instance of its listeners, behind what waits for them."""
         lanes: dict[Hashable, set[str]] = defaultdict(set)
+        self._followed = {each: lane for each, lane in self._followed.items() if self._lanes.busy(lane)}
         for session_id in (*letter.hear, *letter.read):
-            lane = self._followed.get(session_id)
-            if lane is not None and not self._lanes.busy(lane):
-                del self._followed[session_id]
-                lane = None
-            lanes[lane or (to, letter.room_code)].add(session_id)
+            lanes[self._followed.get(session_id, (to, letter.room_code))].add(session_id)
         for lane, ids in lanes.items():
             self._lanes.put(lane, partial(self._deliver, to, _for(letter, ids), lane))
 
@@ -138,7 +135,7 @@ class RoomCourier:
         return name
 
     def hand_on(self, session_id: SessionId, kept: list[Kept], to: InstanceId | None) -> None:
-        """Give what a session's client may not have heard to the session's new owner; None: look who that is."""
+        """Give what a session's client may not have heard to its new owner; None: look who that is."""
         if kept:
             self._lanes.put(("kept", session_id), partial(self._hand_on, session_id, kept, to))
 

@@ -1,4 +1,4 @@
-"""Speech as Opus and back, for the two ends of the wire: clients and nodes. The scheduler never needs it.
+"""Speech as Opus and back, for clients and nodes; the scheduler needs it only for old listeners in rooms.
 
 Straight onto libopus, which resamples by itself: whatever rate a packet was made at, 16 kHz mono comes out.
 The calls release the interpreter, so threads run side by side; one encoder or decoder belongs to one stream.

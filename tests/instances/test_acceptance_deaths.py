@@ -137,9 +137,9 @@ async def test_an_instance_that_was_frozen_too_long_does_nothing_for_a_session_t
         await client.expect("translation_result", utterance_index=0)
 
 
-async def test_a_process_whose_id_was_taken_while_it_was_frozen_ends(place: Ground):
+async def test_a_process_whose_id_was_taken_while_it_was_frozen_ends(single_place: Ground):
     """It must not act under a name that another process has; its exit says why."""
-    async with fleet(place) as made:
+    async with fleet(single_place) as made:
         a, b = await made.run("a", "b")
         speaker = await made.session(a, **RESUMES)
         await made.redis_until(bool, "EXISTS", made.keys.session(speaker.id))

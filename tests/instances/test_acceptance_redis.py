@@ -10,6 +10,7 @@ import base64
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
@@ -250,4 +251,7 @@ async def test_ac_83_redis_is_away_for_a_minute(place: Ground, server: EmbeddedR
                 await owned(made, talk.speaker, member)
                 await talk.stop()
                 missing = [end for end in talk.ends if end["type"] == "missing_result"]
-                assert {end["reason"] for end in missing} == {"scheduler_dependency_down"}
+                reasons = Counter(end["reason"] for end in missing)
+                assert reasons.keys() <= {"scheduler_dependency_down", "no_available_node"}
+                assert reasons["no_available_node"] < 10, "only before the node's lapsed lease is renewed"
+                assert reasons["scheduler_dependency_down"] > 50

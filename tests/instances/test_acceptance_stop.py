@@ -82,8 +82,8 @@ async def test_ac_85_what_does_not_finish_in_time_goes_to_another_node(place: Gr
         assert await registered(made) == [b"b"]
 
 
-async def test_ac_85_a_second_signal_ends_it_at_once(place: Ground):
-    async with fleet(place) as made:
+async def test_ac_85_a_second_signal_ends_it_at_once(single_place: Ground):
+    async with fleet(single_place) as made:
         [a] = await made.run("a")
         node = await made.node(a)
         speaker = await made.session(a)
@@ -96,7 +96,7 @@ async def test_ac_85_a_second_signal_ends_it_at_once(place: Ground):
         assert (await speaker.closed(), await node.closed()) == (1012, 1012)
         assert of_instance(made, a) == []
         assert await registered(made) == []
-        assert not [key for key in place.all_keys() if speaker.id in key]
+        assert not [key for key in single_place.all_keys() if speaker.id in key]
 
 
 async def talk(made: Fleet, member: Member) -> Speaker:

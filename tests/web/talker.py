@@ -17,7 +17,7 @@ from support import wait_until
 from web.browser import Watch
 from world import configured
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 P = TypeVar("P", bound="Talker")
 

@@ -24,7 +24,7 @@ export class TalkButton {
     this.#button = button;
     this.#on = { onPress, onRelease, onClick };
     button.addEventListener("pointerdown", (event) => this.#pointerDown(event));
-    for (const end of ["pointerup", "pointercancel"]) button.addEventListener(end, () => this.#up());
+    for (const end of ["pointerup", "pointercancel"]) button.addEventListener(end, (event) => this.#up(event));
     button.addEventListener("click", (event) => this.#click(event));
     button.addEventListener("contextmenu", (event) => event.preventDefault());
     addEventListener("keydown", (event) => this.#key(event, true));
@@ -47,7 +47,7 @@ export class TalkButton {
   #pointerDown(event) {
     if (!this.talking || event.button !== 0) return;
     this.#button.setPointerCapture(event.pointerId);
-    this.#press();
+    this.#press(event);
   }
 
   #click(event) {
@@ -61,25 +61,26 @@ export class TalkButton {
     if (!this.talking || !(own || anywhere) || event.ctrlKey || event.altKey || event.metaKey) return;
     event.preventDefault();
     if (event.repeat) return;
-    if (down) this.#press();
-    else this.#up();
+    if (down) this.#press(event);
+    else this.#up(event);
   }
 
-  #press() {
+  /** Times are those of the events: a busy page must not take a hold for a tap. */
+  #press(event) {
     this.#letsGo = this.#latched;
     const pressed = this.pressed;
     this.#down = true;
     this.#latched = false;
-    this.#sinceMs = performance.now();
+    this.#sinceMs = event.timeStamp;
     if (this.#letsGo) this.#on.onRelease();
     else if (!pressed) this.#on.onPress();
   }
 
-  #up() {
+  #up(event) {
     if (!this.#down) return;
     this.#down = false;
     if (this.#letsGo) this.#letsGo = false;
-    else if (performance.now() - this.#sinceMs < TAP_MS) this.#latched = true;
+    else if (event.timeStamp - this.#sinceMs < TAP_MS) this.#latched = true;
     else this.#on.onRelease();
   }
 

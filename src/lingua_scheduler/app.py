@@ -167,6 +167,7 @@ class Instance:
             self.room_post.stop,
             self.rooms.settle,
             self.sessions.stop,
+            self.resume.stop,
         ]
         self._closers += [*(partial(self._in_time, stop) for stop in writers), self.edge.stop]
 

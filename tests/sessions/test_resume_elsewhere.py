@@ -279,6 +279,44 @@ async def test_while_redis_is_away_nothing_is_taken_over(store_options, effect):
         await again.expect("translation_result", utterance_index=0)
 
 
+@pytest.mark.parametrize("effect", [False, True], ids=["not done", "done unheard"])
+async def test_a_client_whose_own_instance_could_not_ask_redis_is_taken_up_elsewhere(store_options, effect):
+    async with two(store_options) as (a, b):
+        node = await a.node()
+        await known(b, node)
+        speaker = await a.session(**RESUMES)
+        await speaker.say()
+        await left(a, speaker)
+        away(a, "take_over", effect=effect)
+        refused = await a.speaker()
+        wish = {"client_version": "1", "platform": "t", "src_lang": "zh", "tgt_lang": "en", **RESUMES}
+        token = {"resume_token": speaker.ack["resume_token"], "resume_try": "t-1"}
+        await refused.send("session_init", **wish, **token)
+        await refused.expect("error", code="SCHEDULER_DEPENDENCY_DOWN")
+        await node.answer(await node.job())  # written by the owner, which is still there
+        await a.settled(node)
+        await a.instance.sessions.renew()
+        again = await resumed(b, speaker, **token)
+        assert again.id == speaker.id
+        await again.expect("translation_result", utterance_index=0)
+
+
+async def test_speech_from_before_a_lost_answer_does_not_use_the_token_up(store_options):
+    async with two(store_options, **FAST) as (a, b):
+        node = await a.node()
+        await known(b, node)
+        speaker = await a.session(**RESUMES)
+        await speaker.chunk(600)
+        await speaker.sync()
+        await left(a, speaker)
+        deaf = await resumed(a, speaker, resume_try="t-1")
+        deaf.reset()
+        a.clock.advance(0.5)  # what was said before is cut, and written at the new epoch
+        await node.job()
+        again = await resumed(b, speaker, resume_try="t-1")
+        assert again.id == speaker.id
+
+
 async def test_after_the_window_nothing_is_left_at_the_new_owner_either(store_options):
     async with two(store_options) as (a, b):
         node = await b.node()

@@ -119,6 +119,7 @@ class NewJob:
     preferred_pool: PoolId | None = None
     last_pair: str = ""
     last_seq: int | None = None  # every frame up to this one is in a job that is written, this one included
+    spoken: bool = True  # the client has said something since it took the session up
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +244,15 @@ class Tenure(StrEnum):
     TAKEN = "taken"  # another instance, or a later life of it here, owns it
 
 
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who owns a session, since which epoch, and for which try of its client."""
+
+    owner: InstanceId
+    epoch: int
+    try_id: str
+
+
 class SessionLedger(Protocol):
     """Sessions: who owns them and what a new owner needs."""
 
@@ -271,6 +281,10 @@ class SessionLedger(Protocol):
 
     async def owner(self, session_id: SessionId) -> InstanceId | None:
         """Tell who owns a session; None when there is no such session."""
+        ...
+
+    async def holder(self, session_id: SessionId) -> Holder | None:
+        """Tell how a session is owned; None when there is no such session."""
         ...
 
     async def close(self, session_id: SessionId, *, epoch: int) -> None:

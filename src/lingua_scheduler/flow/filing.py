@@ -101,6 +101,7 @@ class Filing:
             preferred_pool=session.preferred_pool,
             last_pair=str(job.pairs[0]),
             last_seq=session.safe_with(job),
+            spoken=session.again is None,
         )
 
 

@@ -7,9 +7,11 @@ may use it again in the same try, until it has said something.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from dataclasses import dataclass
 
+from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core import resume
 from lingua_scheduler.core.model import InstanceId, SessionId
 from lingua_scheduler.core.ports import SessionLedger, StoredSession
@@ -27,6 +29,7 @@ _log = get_logger(__name__)
 
 _TRY_BYTES = 8
 _MOST_UNHEARD = 1000
+_ASK_AGAIN_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,8 @@ class Resume:
         self._owner = owner
         self.options = around.rules.resume
         self._unheard: dict[tuple[SessionId, int], Try] = {}  # by token: asked, and got no answer of Redis
+        self._tasks = Tasks()
+        self.stop = self._tasks.stop
 
     def token(self, session: Session) -> str | None:
         """Give the token for a session's present epoch; None when sessions are not resumed here."""
@@ -114,20 +119,39 @@ class Resume:
         return session
 
     async def _take_here(self, session: Session, epoch: int, attempt: Try) -> StoredSession | None:
-        if session.moving or not session.accepts(epoch, attempt):
+        if session.moving is not None and attempt.follows(session.moving):
+            raise DependencyDown("the session is being taken up for an earlier attempt")
+        if session.moving is not None or not session.accepts(epoch, attempt):
             return None
-        session.moving = True
+        session.moving = attempt
         try:
             return await self._raised(session, epoch, str(attempt))
         except Fenced:
             self._sessions.disown(session)
             return None
         except DependencyDown:
-            session.epoch += 1  # perhaps Redis has done it; if not, it follows us
+            if not session.unsure:
+                session.unsure = True
+                self._tasks.start(self._make_sure(session), name=f"make sure of {session.id}")
             session.again = (epoch, attempt)
             raise
         finally:
-            session.moving = False
+            session.moving = None
+
+    async def _make_sure(self, session: Session) -> None:
+        """Find out whether Redis raised the epoch for the client that got no answer."""
+        while session.unsure and not session.ended:
+            await asyncio.sleep(_ASK_AGAIN_S)
+            try:
+                holder = await self._ledger.holder(session.id)
+            except DependencyDown:
+                continue
+            if session.moving is not None:  # the client asks again: its answer tells
+                continue
+            session.unsure = False
+            asked = session.again and str(session.again[1])
+            if holder is not None and (holder.owner, holder.try_id) == (self._owner, asked):
+                session.epoch = max(session.epoch, holder.epoch)
 
     async def _raised(self, session: Session, epoch: int, try_id: str) -> StoredSession | None:
         take_over, records = self._ledger.take_over, self._sessions.records
@@ -143,6 +167,7 @@ class Resume:
         here = self._sessions.get(session_id)
         if here is not None and stored.before == self._owner:
             here.epoch = stored.epoch
+            here.unsure = False
             self._around.move(here)
             self.count("here")
             return here

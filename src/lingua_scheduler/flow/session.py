@@ -47,7 +47,8 @@ class Session:
         self.opening = opening
         self.languages = opening.languages
         self.epoch = 1
-        self.moving = False  # Redis is asked to raise the epoch
+        self.moving: Try | None = None  # for which Redis is asked to raise the epoch
+        self.unsure = False  # it was asked and did not answer: perhaps the epoch is raised
         self.again: tuple[int, Try] | None = None  # an older epoch that counts for the same try: see Resume
         self.closing = False
         self.ended = False
@@ -203,7 +204,7 @@ class Session:
 
     def moves_on(self, epoch: int) -> bool:
         """What was refused under this epoch may be written under the next one, which is ours too."""
-        return not self.ended and (self.moving or self.epoch != epoch)
+        return not self.ended and (self.moving is not None or self.unsure or self.epoch != epoch)
 
     def restore(self) -> None:
         """Redis has lost the session: write it anew."""

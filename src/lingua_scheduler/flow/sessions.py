@@ -214,7 +214,7 @@ class Sessions:
 
     def _window_over(self, session: Session) -> None:
         del self._away[session.id]
-        if session.moving:
+        if session.moving is not None:
             self._wait_for_client(session, longer_s=_MOVING_S)
         else:
             self._end(session)
@@ -239,9 +239,9 @@ class Sessions:
 
     async def renew(self) -> None:
         """Extend the lives of all records; write anew what Redis has lost, forget what others have."""
-        steady = [session for session in self._sessions.values() if not session.moving]
+        steady = [session for session in self._sessions.values() if not session.moves_on(session.epoch)]
         for session, epoch, tenure in await self.records.renew(steady):
-            if session.ended or session.moving or session.epoch != epoch:
+            if session.ended or session.moves_on(epoch):
                 continue
             if tenure is Tenure.TAKEN:
                 self.disown(session)

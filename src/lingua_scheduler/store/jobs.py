@@ -57,6 +57,7 @@ class JobStore:
             audio=keys.audio(job.session_id, job.job_id),
             owner=self._owner,
             epoch=job.session_epoch,
+            spoken=job.session_epoch if job.spoken else "",
             session_ttl_ms=self._session_ttl_ms,
             index=job.index,
             claim=f"{job.index}:{job.tgt_lang}",

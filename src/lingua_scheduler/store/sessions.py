@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
-from lingua_scheduler.core.ports import Logged, StoredJob, StoredSession, Tenure
+from lingua_scheduler.core.ports import Holder, Logged, StoredJob, StoredSession, Tenure
 from lingua_scheduler.errors import CorruptValue, Fenced
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.store.connection import Connection
@@ -163,6 +163,16 @@ class SessionStore:
         except CorruptValue:
             return None
         return None if reply is None else InstanceId(_text(reply))
+
+    async def holder(self, session_id: SessionId) -> Holder | None:
+        """Tell how a session is owned; None when there is no such session."""
+        names = ("owner", "epoch", "taken_by")
+        try:
+            reply = await self._connection.call("HMGET", self._keys.session(session_id), *names)
+        except CorruptValue:
+            return None
+        owner, epoch, try_id = (_text(value or b"") for value in reply)
+        return Holder(InstanceId(owner), int(epoch), try_id) if epoch.isdigit() else None
 
     async def close(self, session_id: SessionId, *, epoch: int) -> None:
         """Remove the session and all that belongs to it."""

@@ -3,7 +3,7 @@
 -- Every so many indexes (kept), the claims of older ones are forgotten: the session's counter knows that they are used.
 -- Returns {'fresh', job}, {'anew', job} when the session had to be written too, {'known', job} when the claim is taken, or {'fenced'} when the session has a newer owner.
 -- KEYS: session claims open_jobs job audio
--- ARGV: owner epoch session_ttl_ms index claim kept last_seq job_id state attempt node reservation record data job_ttl_ms
+-- ARGV: owner epoch spoken session_ttl_ms index claim kept last_seq job_id state attempt node reservation record data job_ttl_ms
 -- ARGV: affinity affinity_ttl_ms pool pair
 -- include: now_ms remember holds raise
 -- durable: promises 1 and 3
@@ -36,7 +36,7 @@ redis.call('PEXPIRE', job, job_ttl_ms)
 redis.call('SET', audio, data, 'PX', job_ttl_ms)
 raise(session, 'next_index', index + 1)
 raise(session, 'last_seq', last_seq)
-raise(session, 'spoken', epoch)
+raise(session, 'spoken', spoken)
 remember(session, affinity, affinity_ttl_ms)
 if pool ~= '' then
   redis.call('HSET', session, 'preferred_pool', pool, 'last_lang_pair', pair)

@@ -238,14 +238,16 @@ async def test_jobs_that_a_restored_node_had_before_still_move_when_it_is_lost(s
         await other.job(attempt_id=2)
 
 
-async def test_a_restored_node_counts_what_it_still_runs(store_options):
+@pytest.mark.parametrize("said", [1, 0], ids=["and says so", "and does not count"])
+async def test_a_restored_node_is_not_given_more_while_it_still_runs_something(store_options, said):
     async with world(store_options) as house:
         node, speaker = await house.node(max_concurrent_jobs=1), await house.session()
         await speaker.say()
         job = await node.job()
         await house.redis("FLUSHALL")
-        await node.beat(usage={"running_jobs": 1})
-        await house.written(node)
+        for _ in range(2):  # the first one restores it, the second one tells its load
+            await node.beat(usage={"running_jobs": said})
+            await house.written(node)
         await speaker.say()
         await speaker.expect("ui_event", error_code="NO_AVAILABLE_NODE", utterance_index=1)
         await node.answer(job)

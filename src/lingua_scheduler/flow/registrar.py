@@ -116,25 +116,29 @@ class Registrar:
     async def register(self, *, again: bool = False, holding: int = 0) -> None:
         """Write the node under its next epoch; `again` when this connection held the id before.
 
-        `holding` is how many jobs it was given under an earlier epoch and has not answered.
+        `holding` is how many jobs it was given on this connection and has not answered.
         """
-        takeover = self._takeover or again
-        facts = replace(self.facts, running_jobs=max(self.facts.running_jobs, holding))
+        takeover, facts = self._takeover or again, self._busy(holding)
         self.epochs.append(await self._ledger.register(facts, lease_ms=self._lease_ms, takeover=takeover))
 
     async def beat(self, *, reported: bool = True, holding: int = 0) -> Beat:
         """Renew the lease; a node whose lease had ended while it was connected is written anew.
 
-        Unless the node itself `reported`, what it said about its load is out of date.
+        Unless the node itself `reported`, what it said about its load is out of date. It may run jobs of
+        an earlier epoch, which no reservation of this one stands for, and not count them.
         """
         outcome = await self._ledger.beat(
-            self.facts, epoch=self.epoch, lease_ms=self._lease_ms, reported=reported
+            self._busy(holding), epoch=self.epoch, lease_ms=self._lease_ms, reported=reported
         )
         if outcome is Beat.GONE and self.status is not NodeStatus.OFFLINE:
             await self.register(again=True, holding=holding)
             _log.info("node_restored", node=self.node_id, epoch=self.epoch)
             return Beat.RENEWED
         return outcome
+
+    def _busy(self, holding: int) -> NodeFacts:
+        facts = self.facts
+        return replace(facts, running_jobs=max(facts.running_jobs, holding))
 
     async def leave(self) -> bool:
         """Remove the node; False when a newer epoch owns it."""

@@ -92,8 +92,12 @@ class DurationMeter:
 
     def add(self, data: bytes) -> float:
         """Count one frame and return by how many milliseconds the total grew."""
+        if self._format is AudioFormat.PCM16:
+            before_bytes = self._loose_bytes
+            self._loose_bytes = total_bytes = before_bytes + len(data)
+            return (total_bytes // _SAMPLE_BYTES - before_bytes // _SAMPLE_BYTES) * 1000 / self._rate
         before_ms = self.total_ms
-        exact_ms = _framed_ms(data) if self._format is AudioFormat.OPUS else None
+        exact_ms = _framed_ms(data)
         if exact_ms is None:
             self._loose_bytes += len(data)
         else:

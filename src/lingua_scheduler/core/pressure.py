@@ -32,6 +32,10 @@ class Pressure:
             return Level.FULL
         return Level.CROWDED if unanswered * 2 >= self._limit else Level.CALM
 
+    def calm(self, unanswered: int) -> bool:
+        """Tell whether there is nothing to warn of and nothing to report."""
+        return not self._dropped and unanswered * 2 < self._limit
+
     def warning(self, level: Level, now: float) -> Level | None:
         """Name the level the client is to be told now: at once when it got worse, else only now and then."""
         if now - self._told_at >= self._repeat_s:

@@ -128,6 +128,8 @@ class Segmenter:
 
     def feed(self, frame: Frame, now: float) -> list[Cut]:
         """Take a frame that does not end the utterance; it may be empty."""
+        if frame.audio and self._speech_goes_on(now):
+            return self._go_on(frame, now)
         cuts = self._settle_before(now, frame)
         if frame.audio:
             if self._is_gap(now) and self._limit(frame) is None:
@@ -136,6 +138,26 @@ class Segmenter:
             cuts += self._cut_at_limit()
         if self._closes_at is None and not (self._shortened and (frame.silent or not frame.audio)):
             self._arm(now)
+        return cuts
+
+    def _speech_goes_on(self, now: float) -> bool:
+        """Tell whether an utterance is open, nothing is due and no pause was made."""
+        rings_at, heard_at = self._rings_at, self._heard_at
+        if rings_at is None or heard_at is None or self._plays_until is not None:
+            return False
+        return self._closes_at is None and now <= rings_at and now <= heard_at + self._pause_s
+
+    def _go_on(self, frame: Frame, now: float) -> list[Cut]:
+        """Take one more frame of open speech before its pause runs out: what almost every frame is."""
+        self._open.add(frame)
+        self._heard_at = now
+        options = self._options
+        cuts = []
+        if self._open.reaches(options.max_utterance_bytes, options.max_duration_ms):
+            cuts = self._cut_at_limit()
+        if not (self._shortened and frame.silent):
+            self._rings_at = now + self._pause_s
+            self._shortened = False
         return cuts
 
     def finish(self, frame: Frame | None, now: float) -> list[Cut]:

@@ -18,10 +18,11 @@ class SequenceWindow:
 
     def fresh(self, number: int) -> bool:
         """Take a number; False when it was taken before."""
-        if self.highest is None or number <= self.highest - _WINDOW:
+        highest = self.highest
+        if highest is None or number <= highest - _WINDOW:
             self.highest, self._seen = number, 1
             return True
-        ahead = number - self.highest
+        ahead = number - highest
         if ahead > 0:
             self._seen = (self._seen << ahead | 1) & self._mask if ahead < _WINDOW else 1
             self.highest = number

@@ -36,7 +36,7 @@ class OpenUtterance:
     def __init__(self, fmt: AudioFormat, rate: int, tail: Tail) -> None:
         self._fmt = fmt
         self._rate = rate
-        self._tail = tail
+        self._tail_ms, self._tail_bytes = tail.ms, tail.max_bytes
         self._body = bytearray()  # melted frames, older than every frame of `_recent`
         self._body_ms = 0.0
         self._recent: deque[Frame] = deque()
@@ -59,15 +59,20 @@ class OpenUtterance:
 
     def add(self, frame: Frame) -> None:
         """Append a frame that has audio."""
-        if not self._recent:
+        recent = self._recent
+        if not recent:
             self._first_client_ms = frame.client_ms
-        self._recent.append(frame)
+        recent.append(frame)
         self._recent_bytes += len(frame.audio)
         self._recent_ms += frame.duration_ms
-        while len(self._recent) > 1 and (
-            self._recent_ms > self._tail.ms or self._recent_bytes > self._tail.max_bytes
-        ):
+        while (self._recent_ms > self._tail_ms or self._recent_bytes > self._tail_bytes) and len(recent) > 1:
             self._melt()
+
+    def reaches(self, max_bytes: int, max_ms: int) -> bool:
+        """Tell whether it is larger than a limit, or as long as one; 0 is no limit of length."""
+        return len(self._body) + self._recent_bytes > max_bytes or bool(
+            max_ms and self._body_ms + self._recent_ms >= max_ms
+        )
 
     def take(self) -> Speech | None:
         """Take everything out; None if there is nothing."""
@@ -79,7 +84,7 @@ class OpenUtterance:
 
     def take_head(self) -> Speech | None:
         """Take out all but the tail; None if what is held is one piece that cannot be divided."""
-        if len(self._recent) == 1 and (not self._body or self._recent_ms > 2 * self._tail.ms):
+        if len(self._recent) == 1 and (not self._body or self._recent_ms > 2 * self._tail_ms):
             self._divide()
         if not self._body:
             return None
@@ -91,7 +96,7 @@ class OpenUtterance:
     def _divide(self) -> None:
         """Replace the only recent frame, too long for a tail, by its two parts."""
         frame = self._recent[0]
-        head, tail = split_tail(self._fmt, self._rate, frame.audio, self._tail.ms)
+        head, tail = split_tail(self._fmt, self._rate, frame.audio, self._tail_ms)
         if not head or not tail:
             return
         tail_ms = min(duration_ms(self._fmt, self._rate, tail), frame.duration_ms)

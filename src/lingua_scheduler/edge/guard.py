@@ -42,6 +42,7 @@ def _kind(first: int) -> int:
 
 
 _KINDS: Final = bytes(_kind(first) for first in range(256))
+_WHOLE_MESSAGES: Final = frozenset(first for first in range(256) if _KINDS[first] == _WHOLE)
 
 
 class Violation(NamedTuple):
@@ -93,9 +94,11 @@ class FrameGuard:
                 if payload_at > size:
                     break
                 length = int.from_bytes(data[position + 2 : payload_at], "big")
-            offence = self._judge(data[position], data[position + 1], length, now_s)
-            if offence is not None:
-                return Violation(*offence, max(0, position - known))
+            first, second = data[position], data[position + 1]
+            if first not in _WHOLE_MESSAGES or not self._fits(second, length):
+                offence = self._judge(first, second, length, now_s)
+                if offence is not None:
+                    return Violation(*offence, max(0, position - known))
             position = payload_at + _MASK_BYTES + length
         if position < size:
             self._head = data[position:]
@@ -103,6 +106,10 @@ class FrameGuard:
         else:
             self._skip = position - size
         return None
+
+    def _fits(self, second: int, length: int) -> bool:
+        """Tell whether the only frame of a message is beyond reproach."""
+        return second >= _MASKED and length <= self.max_message_bytes and not self._fragments
 
     def _judge(self, first: int, second: int, length: int, now_s: float) -> tuple[CloseCode, str] | None:
         kind = _KINDS[first]

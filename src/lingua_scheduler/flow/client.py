@@ -104,14 +104,17 @@ class ClientPeer:
 
     def received(self, message: FromClient) -> None:
         """Take one message; errors are answered and change nothing."""
+        if type(message) is AudioChunk:  # what almost every message is
+            session = self._owned(message)
+            self._sessions.touch(session)
+            session.audio(message)
+            return
         if isinstance(message, SessionInit):
             self._init(message)
             return
         session = self._owned(message)
         self._sessions.touch(session)
         match message:
-            case AudioChunk():
-                session.audio(message)
             case Utterance():
                 session.utterance(message)
             case ClientHeartbeat():

@@ -33,6 +33,10 @@ class Crowding:
         self._clock, self._metrics = home
         self._pressure = Pressure(options.max_open_utterances, repeat_s=options.backpressure_resume_ms / 1000)
 
+    def calm(self, jobs: int) -> bool:
+        """Tell whether there is nothing to say: few jobs are open, and nothing was dropped."""
+        return self._pressure.calm(jobs)
+
     def admits(self, unanswered: int) -> bool:
         """Tell a client that can hear it how full its session is; False when no more audio is taken."""
         level = self._pressure.level(unanswered)

@@ -46,9 +46,10 @@ class Receipting:
 
     def give(self, *, pace_s: float = 0.0) -> None:
         """Tell the client, unless it knows, or was told something within this time."""
-        through, now = self.through, self._clock.now()
+        through = self._receipts.through
         if not self._wanted or through is None or through == self._given:
             return
+        now = self._clock.now()
         if now >= self._given_at + pace_s:
             self._given, self._given_at = through, now
             self._sink().post(AudioAck(session_id=self._session_id, seq=through), droppable=True)

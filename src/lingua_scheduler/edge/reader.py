@@ -46,9 +46,10 @@ class _Inlet(WebSocketDataQueue):
     def __init__(self, reader: MessageReader, protocol: BaseProtocol) -> None:
         super().__init__(protocol, _QUEUE_LIMIT_BYTES, loop=asyncio.get_running_loop())
         self._reader = reader
+        self._pass_on = reader.pass_on
 
     def feed_data(self, data: WSMessage | WSMessageTextBytes, size: int) -> None:  # noqa: ARG002 the size counts in a queue only
-        self._reader.pass_on(data.type, data.data)
+        self._pass_on(data.type, data.data)
 
     def set_exception(self, exc: BaseException, exc_cause: object = None) -> None:  # noqa: ARG002 as above
         self._reader.give_up(exc)

@@ -49,9 +49,7 @@ _NO_NODE = "NO_AVAILABLE_NODE"
 _RESUME_FAILED = "RESUME_FAILED"
 _UNCHECKED = "the session cannot be taken up now: try again"
 
-_NAMES_A_SESSION = (
-    AudioChunk | Utterance | ClientHeartbeat | TtsStarted | TtsPlayEnded | SessionClose | ResultAck
-)
+_NAMES_A_SESSION = Utterance | ClientHeartbeat | TtsStarted | TtsPlayEnded | SessionClose | ResultAck
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +103,11 @@ class ClientPeer:
     def received(self, message: FromClient) -> None:
         """Take one message; errors are answered and change nothing."""
         if type(message) is AudioChunk:  # what almost every message is
-            session = self._owned(message)
-            self._sessions.touch(session)
-            session.audio(message)
+            speaking = self._session
+            if speaking is None or speaking.closing or message.session_id != speaking.id:
+                raise InvalidSession("Session does not exist")
+            self._sessions.touch(speaking)
+            speaking.audio(message)
             return
         if isinstance(message, SessionInit):
             self._init(message)

@@ -1,7 +1,8 @@
 """The audio of the utterance being spoken, and the quiet that may turn out to be its lead-in.
 
-Older audio is melted into one block; only the newest frames stay apart, because a cut in the middle of
-speech must leave a short tail behind, so that the end of the turn has something to carry it.
+Audio is put together once, when it is taken out. The newest frames stay apart from the older ones, because a
+cut in the middle of speech must leave a short tail behind, so that the end of the turn has something to
+carry it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class OpenUtterance:
         self._fmt = fmt
         self._rate = rate
         self._tail_ms, self._tail_bytes = tail.ms, tail.max_bytes
-        self._body = bytearray()  # melted frames, older than every frame of `_recent`
+        self._body: list[bytes] = []  # audio of frames older than every frame of `_recent`
+        self._body_bytes = 0
         self._body_ms = 0.0
         self._recent: deque[Frame] = deque()
         self._recent_bytes = 0
@@ -50,7 +52,7 @@ class OpenUtterance:
     @property
     def size_bytes(self) -> int:
         """Bytes held."""
-        return len(self._body) + self._recent_bytes
+        return self._body_bytes + self._recent_bytes
 
     @property
     def duration_ms(self) -> float:
@@ -70,7 +72,7 @@ class OpenUtterance:
 
     def reaches(self, max_bytes: int, max_ms: int) -> bool:
         """Tell whether it is larger than a limit, or as long as one; 0 is no limit of length."""
-        return len(self._body) + self._recent_bytes > max_bytes or bool(
+        return self._body_bytes + self._recent_bytes > max_bytes or bool(
             max_ms and self._body_ms + self._recent_ms >= max_ms
         )
 
@@ -100,7 +102,8 @@ class OpenUtterance:
         if not head or not tail:
             return
         tail_ms = min(duration_ms(self._fmt, self._rate, tail), frame.duration_ms)
-        self._body += head
+        self._body.append(head)
+        self._body_bytes += len(head)
         self._body_ms += frame.duration_ms - tail_ms
         self._recent[0] = Frame(tail, tail_ms, frame.silent, frame.client_ms)
         self._recent_bytes = len(tail)
@@ -108,15 +111,18 @@ class OpenUtterance:
 
     def _melt(self) -> None:
         frame = self._recent.popleft()
-        self._body += frame.audio
+        size = len(frame.audio)
+        self._body.append(frame.audio)
+        self._body_bytes += size
         self._body_ms += frame.duration_ms
-        self._recent_bytes -= len(frame.audio)
+        self._recent_bytes -= size
         # Not a running difference when it empties: rounding errors must not outlive the frames.
         self._recent_ms = self._recent_ms - frame.duration_ms if self._recent else 0.0
 
     def _take_body(self) -> Speech:
-        speech = Speech(bytes(self._body), round(self._body_ms), self._first_client_ms)
-        self._body = bytearray()
+        speech = Speech(b"".join(self._body), round(self._body_ms), self._first_client_ms)
+        self._body = []
+        self._body_bytes = 0
         self._body_ms = 0.0
         return speech
 

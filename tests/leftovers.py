@@ -22,7 +22,7 @@ def in_memory(house: World) -> dict[str, int]:
         "lanes": len(instance.dispatch._lanes),
         "waiting": len(instance.dispatch.waiting),
         "endings": len(instance.endings._tasks) + len(instance.endings._writing),
-        "steps": len(instance.results._tasks),
+        "steps": len(instance.endings.steps),
         "alarms": len(instance.alarms),
     }
 

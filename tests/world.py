@@ -341,7 +341,7 @@ class World:
 
         def quiet() -> bool:
             placing = len(instance.dispatch._lanes) - len(instance.dispatch.waiting)
-            return not (len(instance.endings._tasks) or len(instance.results._tasks) or placing)
+            return not (len(instance.endings._tasks) or placing)
 
         for peer in peers:
             await peer.sync()

@@ -38,7 +38,7 @@ async def test_ac36_the_first_attempt_is_1_and_its_acknowledgement_is_told_once(
             await say(node, "job_ack", job)
         await house.settled(node, speaker)
         assert len(speaker.seen("ui_event", event="NODE_ACCEPTED")) == 1
-        assert await state(house, job) == "ACCEPTED"
+        await reaches(house, job, "ACCEPTED")
 
 
 async def test_the_states_follow_what_the_node_says(store_options):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support import wait_until
-from world import World, world
+from world import FakeNode, Speaker, World, world
 
 STILL = {
     "placement": {"refresh_ms": 3_600_000, "sweep_ms": 3_600_000},
@@ -37,6 +37,13 @@ async def scripts(house: World) -> int:
     return found.get("evalsha", 0) + found.get("eval", 0)
 
 
+async def written(house: World, *peers: Speaker | FakeNode) -> None:
+    """Return when all is written, what is written behind included."""
+    await house.settled(*peers)
+    steps = house.instance.endings.steps
+    await wait_until(lambda: not len(steps), description="the steps of jobs are written")
+
+
 @pytest.fixture
 async def house(store_options):
     """Give an instance whose scripts Redis knows, and that does nothing by itself."""
@@ -48,31 +55,31 @@ async def house(store_options):
         await speaker.hang_up()
         await made.forget(speaker)
         await wait_until(lambda: not len(made.instance.sessions), description="the first one is over")
-        await made.settled()
+        await written(made)
         yield made
 
 
 async def test_a_placement_is_one_script(house):
     speaker = await house.session()
     node = await house.node(node_id="n1")
-    await house.settled(speaker)
+    await written(house, speaker)
     before = await scripts(house)
     await speaker.say()
     await node.job()
-    await house.settled(speaker)
+    await written(house, speaker)
     assert await scripts(house) - before == 2, "reserve, and the writing of the job"
 
 
 async def test_an_utterance_is_five_scripts_at_most_and_one_line_of_the_transcript(house):
     speaker = await house.session()
     node = await house.node(node_id="n1")
-    await house.settled(speaker)
+    await written(house, speaker)
     before, kept = await calls(house), transcribed(house)
     for index in range(10):
         await speaker.say()
         await node.answer(await node.job(utterance_index=index))
         await speaker.expect("translation_result", utterance_index=index)
-    await house.settled(speaker)
+    await written(house, speaker)
     after = await calls(house)
     assert transcribed(house) - kept == 10
     assert after["evalsha"] - before["evalsha"] - 10 <= 5 * 10
@@ -81,7 +88,7 @@ async def test_an_utterance_is_five_scripts_at_most_and_one_line_of_the_transcri
 
 async def test_a_frame_costs_nothing(house):
     speaker = await house.session()
-    await house.settled(speaker)
+    await written(house, speaker)
     before = await calls(house)
     for _ in range(100):
         await speaker.chunk(60)
@@ -93,7 +100,7 @@ async def test_who_waits_costs_nothing(house):
     speaker = await house.session(src_lang="de", tgt_lang="fr")
     await speaker.say()
     await speaker.expect("ui_event", error_code="NO_AVAILABLE_NODE")
-    await house.settled(speaker)
+    await written(house, speaker)
     before = await calls(house)
     house.clock.advance(9)
     await speaker.sync()

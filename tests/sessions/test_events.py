@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lingua_scheduler.store.keys import Keys
+from support import wait_until
 from world import FakeNode, Speaker, World, world
 
 HINTS = {
@@ -186,6 +187,15 @@ async def state(house: World, speaker: Speaker, job: dict[str, Any]) -> str:
     return (await redis.call("HGET", keys.job(speaker.id, job["job_id"]), "state")).decode()
 
 
+async def reaches(house: World, speaker: Speaker, job: dict[str, Any], wanted: str) -> None:
+    """Wait until the record of a job says this."""
+
+    async def there() -> bool:
+        return await state(house, speaker, job) == wanted
+
+    await wait_until(there, description=f"the job is {wanted}")
+
+
 @pytest.mark.parametrize("sign", ["job_started", "asr_partial"])
 async def test_the_record_of_a_job_follows_what_its_node_says(store_options, sign):
     async with world(store_options) as house:
@@ -194,13 +204,10 @@ async def test_the_record_of_a_job_follows_what_its_node_says(store_options, sig
         job = await node.job()
         assert await state(house, speaker, job) == "DISPATCHED"
         await step(node, "job_ack", job)
-        await house.settled(node)
-        assert await state(house, speaker, job) == "ACCEPTED"
+        await reaches(house, speaker, job, "ACCEPTED")
         extra = {"utterance_index": 0, "text": "你", "is_final": False} if sign == "asr_partial" else {}
         for _ in range(3):
             await step(node, sign, job, **extra)
-        await house.settled(node)
-        assert await state(house, speaker, job) == "RUNNING"
+        await reaches(house, speaker, job, "RUNNING")
         await node.answer(job)
-        await house.settled(node)
-        assert await state(house, speaker, job) == "RELEASED"
+        await reaches(house, speaker, job, "RELEASED")

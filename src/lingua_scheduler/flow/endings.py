@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lingua_scheduler.aio import Tasks
+from lingua_scheduler.core.lifecycle import JobState
 from lingua_scheduler.core.model import SessionId
 from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason, Silent
 from lingua_scheduler.core.placement import Reservation
@@ -23,6 +24,7 @@ from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.snapshot import Snapshot
+from lingua_scheduler.flow.steps import Steps
 from lingua_scheduler.flow.waiting import WaitingRoom
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
@@ -47,6 +49,7 @@ class Endings:
         metrics: Metrics,
     ) -> None:
         self._ledgers = ledgers
+        self.steps = Steps(ledgers.jobs)
         self._waiting, self._snapshot = capacity
         self._routing = routing
         self._roster = roster
@@ -59,6 +62,9 @@ class Endings:
         job.stage = Stage.ENDING
         job.answered_by = job.reservation.node_id if job.reservation else None
         job.disarm()
+        _log.debug("job_answered", outcome=outcome, node=job.answered_by, **job.names)
+        if job.trail is not None:
+            job.trail.answered(outcome)
         self._start(job, self._finish(job, outcome, end, before))
 
     def finish_merged(self, last: Job) -> None:
@@ -84,6 +90,7 @@ class Endings:
         if job.stale_result is not None:
             self.finish(job, "completed", delivery.answer(job, job.stale_result))
             return
+        _log.info("job_given_up", reason=reason.value, code=code, **job.names)
         reservation, job.reservation = job.reservation, None
         end = Missing(reason)
         job.ending = delivery.word(job, end)
@@ -96,6 +103,8 @@ class Endings:
 
     def abandon(self, job: Job) -> None:
         """End a job nobody waits for any more: its node is asked to stop, the client hears nothing."""
+        if job.trail is not None:
+            job.trail.abandoned()
         if job.stage in (Stage.ENDING, Stage.ENDED):
             return
         reservation, job.reservation = job.reservation, None
@@ -135,6 +144,7 @@ class Endings:
     async def stop(self) -> None:
         """Give what is still being written a moment to be done."""
         await self._tasks.settle(_STOP_S)
+        await self.steps.stop()
 
     async def _finish(self, job: Job, outcome: str, end: End, before: Callable[[], None] | None) -> None:
         reservation, delivery = job.reservation, job.session.delivery
@@ -152,7 +162,7 @@ class Endings:
             crash_point(CrashPoint.AFTER_TELL)
         else:
             self._metrics.results_dropped_total.inc(verdict.value)
-            _log.warning("job_fenced", job=job.id, verdict=verdict.value)
+            _log.warning("job_fenced", verdict=verdict.value, **job.names)
             delivery.missing(job, MissingReason.JOB_FAILED)
         if job.afterthought is not None:
             job.afterthought()
@@ -160,7 +170,7 @@ class Endings:
         job.session.changed()
         if reservation is not None:
             await self._release(reservation)
-            await self._mark_released(job, reservation)
+            self.steps.note(job, reservation, JobState.RELEASED)
 
     async def _write_outcome(self, job: Job, outcome: str, logged: Logged | None) -> Finish:
         """Write the end; FENCED when the session has another owner, and is forgotten here."""
@@ -174,7 +184,7 @@ class Endings:
                 unanswered = True  # it may have been written all the same
                 await asyncio.sleep(_RETRY_S)
             except StoreError:
-                _log.exception("finish_failed", job=job.id)
+                _log.exception("finish_failed", **job.names)
                 return Finish.UNKNOWN
             else:
                 if verdict is Finish.FENCED:
@@ -195,7 +205,7 @@ class Endings:
             job.session.unwritten_ends -= unwritten
         if reservation is not None:
             await self._release(reservation)
-            await self._mark_released(job, reservation)
+            self.steps.note(job, reservation, JobState.RELEASED)
 
     async def _release(self, reservation: Reservation) -> None:
         while True:
@@ -207,13 +217,6 @@ class Endings:
         facts = self._snapshot.node(reservation.node_id)
         if facts is not None:
             self._waiting.capacity(facts, 1)
-
-    async def _mark_released(self, job: Job, reservation: Reservation) -> None:
-        try:
-            session = job.session
-            await self._ledgers.jobs.step(session.id, reservation, "RELEASED", epoch=session.epoch)
-        except StoreError as error:
-            _log.info("release_not_marked", job=job.id, reason=str(error))
 
     def _ended(self, job: Job, *, written: bool = True) -> None:
         job.stage = Stage.ENDED

@@ -9,20 +9,18 @@ from collections.abc import Callable
 
 import msgspec
 
-from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core.hints import NODE_FAILURE_CODES
-from lingua_scheduler.core.lifecycle import ResultKind
+from lingua_scheduler.core.lifecycle import JobState, ResultKind
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.ordering import Missing, MissingReason, Silent
-from lingua_scheduler.core.ports import Ledgers
 from lingua_scheduler.crash import CrashPoint, crash_point
-from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.job import Job, Stage
 from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.common import plain_code
 from lingua_scheduler.wire.node import AsrPartial, JobAck, JobResult, JobStarted, ModelNotAvailable
 from lingua_scheduler.wire.peer import NodeWord
 from lingua_scheduler.wire.session import UiEventKind
@@ -39,21 +37,14 @@ class Results:
         endings: Endings,
         failover: Failover,
         *,
-        ledgers: Ledgers,
         elsewhere: Callable[[NodeId, NodeWord], None],
         metrics: Metrics,
     ) -> None:
         self._roster = roster
         self._endings = endings
         self._failover = failover
-        self._ledgers = ledgers
         self._elsewhere = elsewhere
         self._metrics = metrics
-        self._tasks = Tasks()
-
-    async def stop(self) -> None:
-        """Cancel what is still being written."""
-        await self._tasks.stop()
 
     def heard(self, node_id: NodeId, word: NodeWord) -> None:
         """A node that is connected here says something about a job of any session."""
@@ -82,8 +73,10 @@ class Results:
         if job is None or job.accepted:
             return
         job.accepted = True
+        if job.trail is not None:
+            job.trail.step("accepted")
         job.session.delivery.event(job, UiEventKind.NODE_ACCEPTED)
-        self._advance(job, "ACCEPTED")
+        self._advance(job, JobState.ACCEPTED)
 
     def started(self, node_id: NodeId, message: JobStarted) -> None:
         """The node works on the job."""
@@ -159,6 +152,9 @@ class Results:
             self._failover.retry(job, why=why, code=code)
             return
 
+        _log.info("job_failed", code=plain_code(code), **job.names)
+        if job.trail is not None:
+            job.trail.answered("failed", plain_code(code))
         delivery = job.session.delivery
         if job.stale_result is not None:
             self._endings.finish(job, "failed", delivery.answer(job, job.stale_result))
@@ -195,16 +191,10 @@ class Results:
     def _runs(self, job: Job) -> None:
         if not job.running:
             job.running = True
-            self._advance(job, "RUNNING")
+            if job.trail is not None:
+                job.trail.step("started")
+            self._advance(job, JobState.RUNNING)
 
-    def _advance(self, job: Job, state: str) -> None:
-        self._tasks.start(self._step(job, state), name=f"{state} {job.id}")
-
-    async def _step(self, job: Job, state: str) -> None:
-        reservation = job.reservation
-        if reservation is None:
-            return
-        try:
-            await self._ledgers.jobs.step(job.session.id, reservation, state, epoch=job.session.epoch)
-        except StoreError as error:
-            _log.info("step_not_written", job=job.id, state=state, reason=str(error))
+    def _advance(self, job: Job, state: JobState) -> None:
+        if job.reservation is not None:
+            self._endings.steps.note(job, job.reservation, state)

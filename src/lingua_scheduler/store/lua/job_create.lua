@@ -5,22 +5,33 @@
 -- KEYS: session claims open_jobs job audio
 -- ARGV: owner epoch spoken session_ttl_ms index claim kept last_seq job_id state attempt node reservation record data job_ttl_ms
 -- ARGV: affinity affinity_ttl_ms pool pair
--- include: now_ms remember holds raise
+-- include: now_ms
 -- durable: promises 1 and 3
-if not holds(session, owner, epoch) then
+local known = redis.call('HMGET', session, 'owner', 'epoch', 'next_index', 'last_seq', 'spoken', 'timeout_node_id')
+local current, mine = tonumber(known[2]), tonumber(epoch)
+if current and (current > mine or current == mine and known[1] ~= owner) then
   return {'fenced'}
 end
-local answer = 'fresh'
-if not tonumber(redis.call('HGET', session, 'epoch')) then
-  answer = 'anew'
-  redis.call('HSET', session, 'owner', owner, 'epoch', epoch)
-  redis.call('PEXPIRE', session, session_ttl_ms)
+local changed = {}
+local function change(name, value)
+  changed[#changed + 1] = name
+  changed[#changed + 1] = value
 end
-local known = redis.call('HGET', claims, claim)
-if known then
-  return {'known', known}
+local function raise(name, before, value)
+  if value ~= '' and tonumber(value) > (tonumber(before) or -1) then
+    change(name, value)
+  end
 end
-redis.call('HSET', claims, claim, job_id)
+if current ~= mine then
+  change('owner', owner)
+  change('epoch', epoch)
+end
+if redis.call('HSETNX', claims, claim, job_id) == 0 then
+  if #changed > 0 then
+    redis.call('HSET', session, unpack(changed))
+  end
+  return {'known', redis.call('HGET', claims, claim)}
+end
 redis.call('PEXPIRE', claims, session_ttl_ms)
 if index % kept == 0 then
   for _, name in ipairs(redis.call('HKEYS', claims)) do
@@ -34,11 +45,24 @@ redis.call('PEXPIRE', open_jobs, session_ttl_ms)
 redis.call('HSET', job, 'state', state, 'attempt', attempt, 'node', node, 'reservation', reservation, 'record', record)
 redis.call('PEXPIRE', job, job_ttl_ms)
 redis.call('SET', audio, data, 'PX', job_ttl_ms)
-raise(session, 'next_index', index + 1)
-raise(session, 'last_seq', last_seq)
-raise(session, 'spoken', spoken)
-remember(session, affinity, affinity_ttl_ms)
-if pool ~= '' then
-  redis.call('HSET', session, 'preferred_pool', pool, 'last_lang_pair', pair)
+raise('next_index', known[3], index + 1)
+raise('last_seq', known[4], last_seq)
+raise('spoken', known[5], spoken)
+if affinity ~= '' then
+  change('timeout_node_id', affinity)
+  change('timeout_node_until', now_ms() + affinity_ttl_ms)
+elseif known[6] then
+  redis.call('HDEL', session, 'timeout_node_id', 'timeout_node_until')
 end
-return {answer, job_id}
+if pool ~= '' then
+  change('preferred_pool', pool)
+  change('last_lang_pair', pair)
+end
+if #changed > 0 then
+  redis.call('HSET', session, unpack(changed))
+end
+if not current then
+  redis.call('PEXPIRE', session, session_ttl_ms)
+  return {'anew', job_id}
+end
+return {'fresh', job_id}

@@ -1,6 +1,6 @@
 """Makes or refreshes the virtual environment of this checkout from the locked requirements.
 
-Called by the launcher with what is wanted (run or test, perhaps +speech) and the stamp to leave behind.
+Called by the launcher with what is wanted (run or test, perhaps +speech or +tracing) and the stamp to leave behind.
 Standard library only. The stamp goes away first and comes back last: an environment without one was
 interrupted and is made anew.
 """
@@ -105,8 +105,8 @@ def require_venv() -> None:
 
 def locks(wants: str) -> list[str]:
     """Name the locks that make up what is wanted, in the order in which they are installed."""
-    wanted, _, speech = wants.partition("+")
-    return [wanted, *([speech] if speech else []), *(["speech-test"] if wants == "test+speech" else [])]
+    wanted, *more = wants.split("+")
+    return [wanted, *more, *(["speech-test"] if wanted == "test" and "speech" in more else [])]
 
 
 def step(lock: IO[str], *command: str, otherwise: str) -> None:

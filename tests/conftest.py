@@ -7,16 +7,34 @@ import secrets
 import pytest
 import uvloop
 
+from lingua_scheduler import log
 from lingua_scheduler.embedded import EmbeddedRedis
 from lingua_scheduler.embedded_cluster import EmbeddedCluster
 from lingua_scheduler.store.connection import Connection, StoreOptions
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
+from logs import kept
 from support import leaks
 
 
 def pytest_asyncio_loop_factories():
     return {"uvloop": uvloop.new_event_loop}
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item):
+    """Write what a test logged while its output is still captured: its writer is a thread of its own."""
+    try:
+        return (yield)
+    finally:
+        log.flush()
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before():
+    """Let no test's log settings outlive it."""
+    with kept():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -89,6 +89,16 @@ def test_a_command_line_that_makes_no_sense_is_refused_with_its_usage(capsys, ar
 
 
 @pytest.mark.parametrize("command", ["serve", "up"])
+def test_a_start_with_an_unknown_key_is_refused_and_names_it(capsys, command, tmp_path) -> None:
+    """AC-88."""
+    file = tmp_path / "own.toml"
+    file.write_text("[tracing]\nenable = true\n")
+    assert main([command, "--config", str(file)]) == 2
+    expected = f"lingua: {file}: unknown key tracing.enable (did you mean tracing.enabled?)\n"
+    assert capsys.readouterr().err == expected
+
+
+@pytest.mark.parametrize("command", ["serve", "up"])
 @pytest.mark.parametrize(
     ("flags", "line"),
     [

@@ -51,6 +51,29 @@ def test_nothing_set_is_the_defaults() -> None:
     assert load(environ={}) == Loaded(Config(), {})
 
 
+def test_a_table_without_keys_is_the_same_as_no_table(write) -> None:
+    """AC-88: nothing is switched on or off by a heading, whether or not the table has a key `enabled`."""
+    tables = [field for field in msgspec.structs.fields(Config) if record_of(field.type)]
+    assert load(write("".join(f"[{table.name}]\n" for table in tables)), environ={}).config == Config()
+    switched = [table for table in tables if "enabled" in table.type.__struct_fields__]
+    assert switched
+    for table in switched:
+        found = load(write(f"[{table.name}]\n"), environ={}).config
+        assert getattr(found, table.name).enabled is getattr(Config(), table.name).enabled
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        ('[tracing]\nendpoint = "collector:4318"', "[tracing] endpoint must look like"),
+        ('[tracing]\nauthorization = "a"\nauthorization_file = "b"', "[tracing] set authorization or"),
+        ("[tracing]\nsample_ratio = 1.5", "tracing.sample_ratio: expected float <= 1"),
+    ],
+)
+def test_tracing_that_cannot_be_is_refused(write, text, named) -> None:
+    assert named in refusal(write(text))
+
+
 def test_flags_win_over_environment_over_file_over_defaults(write) -> None:
     file = write("[segmentation]\npause_ms = 1\nhangover_ms = 1\nshort_merge_ms = 1\n")
     environ = {"LINGUA_SEGMENTATION__PAUSE_MS": "2", "LINGUA_SEGMENTATION__HANGOVER_MS": "2"}
@@ -68,6 +91,16 @@ def test_flags_win_over_environment_over_file_over_defaults(write) -> None:
         "segmentation.hangover_ms": "LINGUA_SEGMENTATION__HANGOVER_MS",
         "segmentation.short_merge_ms": str(file),
     }
+
+
+def test_the_hub_may_be_named_by_the_variable_of_the_first_generation() -> None:
+    environ = {"MODEL_HUB_URL": "http://hub:5000"}
+    loaded = load(environ=environ)
+    assert loaded.config.model_hub.base_url == "http://hub:5000"
+    assert loaded.origins == {"model_hub.base_url": "MODEL_HUB_URL"}
+    own = load(environ={"LINGUA_MODEL_HUB__BASE_URL": "http://own", **environ})
+    assert own.config.model_hub.base_url == "http://own"
+    assert "secret" not in refusal(environ={"MODEL_HUB_URL": "http://me:secret@hub"})
 
 
 def test_the_file_is_found_by_variable_or_in_the_working_directory(write, monkeypatch) -> None:
@@ -138,6 +171,18 @@ def test_a_table_cannot_be_set_by_a_variable() -> None:
 def test_a_mistake_on_the_command_line_names_the_flag() -> None:
     line = refusal(**{"--pause": ("segmentation.pause_ms", -1)})
     assert line == "--pause: segmentation.pause_ms: expected int >= 0"
+
+
+def test_instances_that_live_are_not_taken_for_dead_between_two_beats(write) -> None:
+    short = "[peers]\nsettle_ms = 2499\n"
+    assert refusal(write(short)) == (
+        f"{write(short)}: peers.settle_ms: expected at least 2500, a quarter of company.presence_ttl_s:"
+        " living instances renew their presence that often, and would be taken for dead"
+    )
+    assert "LINGUA_COMPANY__PRESENCE_TTL_S: peers.settle_ms: expected at least 7500" in refusal(
+        environ={"LINGUA_COMPANY__PRESENCE_TTL_S": "30"}
+    )
+    load(write("[peers]\nsettle_ms = 500\n[company]\npresence_ttl_s = 2\n"), environ={})
 
 
 def test_variables_of_other_programs_are_left_alone() -> None:

@@ -54,6 +54,7 @@ def checkout(tmp_path: Path) -> Path:
         ("test.txt", "# more\n"),
         ("speech.txt", "# engines\n"),
         ("speech-test.txt", "# recordings\n"),
+        ("tracing.txt", "# spans\n"),
     ):
         (root / "requirements" / name).write_text(text)
     (root / "pyproject.toml").write_text(PYPROJECT)
@@ -80,6 +81,8 @@ def prepared(root: Path, wants: str = "run") -> Path:
     program(root / ".venv" / "bin" / "lingua", 'pwd; for word in "$@"; do echo "<$word>"; done; exit 7')
     files = {
         "run+speech": ("run", "speech"),
+        "run+tracing": ("run", "tracing"),
+        "run+speech+tracing": ("run", "speech", "tracing"),
         "test+speech": ("test", "speech", "speech-test"),
     }.get(wants, (wants,))
     names = (*(f"requirements/{name}.txt" for name in files), "pyproject.toml")
@@ -240,6 +243,20 @@ def test_the_engines_can_be_asked_for(checkout) -> None:
     environment = {**os.environ, "LINGUA_WITH": "speech"}
     assert installs(prepared(checkout, "test"), "test", env=environment) == ["test+speech"]
     assert installs(prepared_anew(checkout, "test+speech"), "test", env=environment) == []
+
+
+def test_tracing_can_be_asked_for_by_the_environment_and_stays(checkout) -> None:
+    """The lock for tests contains it; nothing is installed for it there."""
+    both = {**os.environ, "LINGUA_WITH": "speech,tracing"}
+    assert installs(prepared(checkout), "serve", env={**os.environ, "LINGUA_WITH": "tracing"}) == [
+        "run+tracing"
+    ]
+    root = prepared_anew(checkout, "run+tracing")
+    assert installs(root, "serve") == []
+    assert installs(root, "serve", env=both) == ["run+speech+tracing"]
+    assert installs(prepared_anew(checkout, "run+speech+tracing"), "serve") == []
+    root = prepared_anew(checkout, "test")
+    assert installs(root, "test", env={**os.environ, "LINGUA_WITH": "tracing"}) == []
 
 
 def prepared_anew(root: Path, wants: str) -> Path:

@@ -12,18 +12,29 @@ from lingua_scheduler.instruments import (
     AtMost,
     CounterAlias,
     CounterBy,
+    CounterOverflow,
     GaugeTable,
     HistogramBy,
     OneOf,
     Tally,
 )
-from lingua_scheduler.metrics import CUT_REASONS, EXCLUSIONS, Metrics
+from lingua_scheduler.labels import CUT_REASONS, EXCLUSIONS
+from lingua_scheduler.metrics import Metrics
 
 INSTRUMENTS = sorted(
     (name, instrument)
     for name, instrument in vars(Metrics()).items()
     if isinstance(
-        instrument, Counter | Gauge | Histogram | CounterBy | Tally | HistogramBy | GaugeTable | CounterAlias
+        instrument,
+        Counter
+        | Gauge
+        | Histogram
+        | CounterBy
+        | Tally
+        | HistogramBy
+        | GaugeTable
+        | CounterAlias
+        | CounterOverflow,
     )
 )
 
@@ -49,7 +60,7 @@ def test_every_attribute_is_called_like_its_metric_and_says_what_it_counts() -> 
 @pytest.mark.parametrize(("name", "instrument"), INSTRUMENTS)
 def test_names_carry_their_unit(name: str, instrument: object) -> None:
     """Counters end in _total, durations in _seconds; a gauge is a noun that counts things, or an age."""
-    if isinstance(instrument, Counter | CounterBy | CounterAlias | Tally):
+    if isinstance(instrument, Counter | CounterBy | CounterAlias | CounterOverflow | Tally):
         assert name.endswith("_total")
     elif isinstance(instrument, Histogram | HistogramBy):
         assert name.endswith("_seconds")

@@ -18,6 +18,7 @@ from lingua_scheduler.admin.census import Census
 from lingua_scheduler.admin.desk import Desk, DeskHome, DeskRules
 from lingua_scheduler.admin.guard import Guard
 from lingua_scheduler.admin.pages import Pages
+from lingua_scheduler.admin.siblings import ALONE, SiblingMetrics, Siblings
 from lingua_scheduler.admin.tokens import Tokens
 from lingua_scheduler.admin.transcripts import TranscriptFiles
 from lingua_scheduler.aio import Alarms, Tasks
@@ -47,6 +48,7 @@ from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.lanes import Lanes
 from lingua_scheduler.flow.letters import Letters
 from lingua_scheduler.flow.link import NodeDoor
+from lingua_scheduler.flow.losses import Losses
 from lingua_scheduler.flow.membership import LinkHome
 from lingua_scheduler.flow.model_reports import ModelReports
 from lingua_scheduler.flow.node_orders import NodeOrders
@@ -71,28 +73,33 @@ from lingua_scheduler.flow.simulation import Simulation
 from lingua_scheduler.flow.snapshot import Need, Snapshot
 from lingua_scheduler.flow.surroundings import SessionRules, Surroundings
 from lingua_scheduler.flow.transcripts import Transcripts
+from lingua_scheduler.hub.subscription import Subscription
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.store.instances import BEATS_PER_PRESENCE
 from lingua_scheduler.store.stores import Stores
 from lingua_scheduler.store.survey import Survey
+from lingua_scheduler.tracing.tracing import opened
 from lingua_scheduler.watch import LagMonitor, Watch
 
 _log = get_logger(__name__)
 
-_BEATS_PER_PRESENCE = 4
 _RENEWALS_PER_LEASE = 3
+_LOOK_AT_CATALOGUE_S = 1.0  # how often it is seen whether the model hub is to be asked
 _STOP_S = 3.0  # for all that is still to be written when sockets are closed; what is left expires by itself
+_SPANS_S = 1.0  # for the spans of the last utterances
 _LAST_WORDS_S = 0.1  # for each part of it when that time is over
 
 
 class Instance:
     """One scheduler: `start` serves until `stop`."""
 
-    def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
+    def __init__(self, config: Config, *, clock: Clock | None = None, siblings: Siblings = ALONE) -> None:
         self.config = config
         self.id = InstanceId(config.instance.id or _made_up_id())
         self.clock = clock or SystemClock()
         self.metrics = Metrics(config.observability)
+        self.processes = SiblingMetrics(siblings, self.metrics.render)
         self._redis: EmbeddedRedis | None = None
         self._boot = secrets.token_hex(8)
         self._started_ms = self.clock.wall_ms()
@@ -133,18 +140,28 @@ class Instance:
         await self.snapshot.refresh(self.stores.nodes)
         await self.credentials.refresh()
         await self.edge.start()
+        await self.processes.start()
+        self._closers.append(self.processes.stop)
         self._url = self.url
         await self.company.beat()  # with the address, which is known now
         self.sessions.watch_idle()
         self._start_loops(config)
+        await self.subscription.turn()
         self.lag.start()
         _log.info("instance_started", instance=self.id, address=self.url)
 
     def _build(self, config: Config, secret: bytes) -> None:
         self.alarms = Alarms(self.clock)
+        self.tracing = opened(
+            config.tracing,
+            self.id,
+            exported=self.metrics.spans_exported_total.inc,
+            dropped=lambda why, spans: self.metrics.spans_dropped_total.inc(why, amount=spans),
+        )
         self.watch = Watch(self.clock, self.alarms, config.watch)
         self.lag = LagMonitor(self.clock, config.watch, self.metrics.event_loop_lag_seconds.observe)
         self._secret = secret
+        self.losses = Losses(self.clock, self.metrics)
         pools = PoolPlan(config.pools)
         self._build_company(config)
         failover = self._build_jobs(config, pools)
@@ -153,15 +170,16 @@ class Instance:
         self._build_doors(config, rules, failover, pools)
         self._build_operations(config, pools)
         writers = [
+            self._deliver_spans,
             self.company.leave,
             self.watch.stop,
+            self.subscription.stop,
             self.lag.stop,
             self._tasks.stop,
             self.post.stop,
             self.transcripts.stop,
             self.endings.stop,
             self.node_door.stop,
-            self.results.stop,
             self.dispatch.stop,
             self.signalling.stop,
             self.room_post.stop,
@@ -204,11 +222,13 @@ class Instance:
             clock=self.clock,
             metrics=self.metrics,
         )
+        self.letters.tracer = self.tracing.tracer if self.tracing else None
         self.adoption = Adoption(
             self.id, self.stores, letters=self.letters, snapshot=self.snapshot, metrics=self.metrics
         )
         self._failover = failover
         self.company.lost = self._instance_lost
+        self.company.died = self.losses.instance
         self.company.returned = self.sessions.renew
 
     def _presence(self) -> Presence:
@@ -223,6 +243,7 @@ class Instance:
                 "nodes": len(self.routing.links()),
                 "jobs": len(self.roster),
                 **self.desk.about(),
+                **self.losses.about(),
             },
         )
 
@@ -261,9 +282,7 @@ class Instance:
             options=config.job_timeout,
             metrics=metrics,
         )
-        self.results = Results(
-            self.roster, self.endings, failover, ledgers=stores, elsewhere=self.post.word, metrics=metrics
-        )
+        self.results = Results(self.roster, self.endings, failover, elsewhere=self.post.word, metrics=metrics)
         return failover
 
     def _build_sessions(self, config: Config, failover: Failover) -> SessionRules:
@@ -299,6 +318,7 @@ class Instance:
             move=self.rooms.move,
             hand_on=self.courier.hand_on,
             restore=self._session_lost,
+            tracer=self.tracing.tracer if self.tracing else None,
         )
         self.sessions = Sessions(
             around,
@@ -335,7 +355,9 @@ class Instance:
             time=time,
             metrics=self.metrics,
         )
-        self.room_desk = RoomDesk(self.rooms, lanes, config.rooms, clock=self.clock, owner=self.id)
+        self.room_desk = RoomDesk(
+            self.rooms, lanes, config.rooms, clock=self.clock, owner=self.id, waited=self.metrics.waited
+        )
         self.signalling = Signalling(self.rooms, self.post, config.rooms, self.clock)
         return FanOut(self.rooms, self.snapshot, lanes, self.metrics)
 
@@ -359,6 +381,7 @@ class Instance:
             rules=NodeRules(config.nodes, config.node_health, missing),
             pools=pools,
             tasks=self._tasks,
+            losses=self.losses,
         )
         self.node_door = NodeDoor(links)
         self.credentials = Credentials(
@@ -390,9 +413,13 @@ class Instance:
             overloaded=lambda: self.lag.overloaded,
             gate=Gatekeeper(self.credentials),
         )
-        self.edge.add_routes(Tokens(self.credentials).routes())
-        self.edge.add_routes(Pages(self.snapshot).routes())
-        self.edge.add_routes(TranscriptFiles(self.transcripts, clock).routes())
+        pages = Pages(self.snapshot)
+        self.edge.add_routes(pages.routes())
+        self._for_talkers = [
+            *Tokens(self.credentials).endpoints(),
+            *pages.endpoints(),
+            *TranscriptFiles(self.transcripts, clock).endpoints(),
+        ]
 
     def _build_operations(self, config: Config, pools: PoolPlan) -> None:
         """Build what takes this instance or its nodes out of service, and the desk where people ask."""
@@ -409,6 +436,9 @@ class Instance:
             ),
             config.drain,
         )
+        self.subscription = Subscription(config.model_hub, self.clock, self.metrics)
+        self.metrics.ready.set_function(lambda: not self.complaints())
+        self.metrics.draining.set_function(lambda: self.drain.state is not DrainState.SERVING)
         orders = NodeOrders(self.node_door, self.snapshot, self.company, self.post)
         self.desk = Desk(
             DeskHome(
@@ -421,6 +451,7 @@ class Instance:
                 snapshot=self.snapshot,
                 plan=pools,
                 sessions=self.sessions.every,
+                languages=self.sessions.languages,
                 roster=self.roster,
                 census=self.census,
                 survey=Survey(self.stores.connection, config.redis.key_prefix, config.company),
@@ -429,6 +460,9 @@ class Instance:
                 drain=self.drain,
                 orders=orders,
                 complaints=self.complaints,
+                processes=self.processes,
+                losses=self.losses,
+                services=lambda: self.subscription.standing,
             ),
             DeskRules(
                 admin=config.admin,
@@ -441,8 +475,13 @@ class Instance:
                 heartbeat_timeout_s=config.node_health.heartbeat_timeout_s,
             ),
             Guard(config.admin, self.credentials.is_admin),
+            for_talkers=self._for_talkers,
         )
         self.edge.add_routes(self.desk.routes())
+
+    async def _deliver_spans(self) -> None:
+        if self.tracing is not None:
+            await asyncio.to_thread(self.tracing.stop, _SPANS_S)
 
     def _instance_lost(self, instance_id: InstanceId) -> None:
         self._failover.instance_lost(instance_id)
@@ -487,7 +526,7 @@ class Instance:
         watch, stores = self.watch, self.stores
         watch.loop("inbox", self.letters.receive, every_s=0)
         watch.loop("retake", self.letters.try_again, every_s=config.peers.retake_ms / 1000)
-        watch.loop("presence", self._stay, every_s=config.company.presence_ttl_s / _BEATS_PER_PRESENCE)
+        watch.loop("presence", self._stay, every_s=config.company.presence_ttl_s / BEATS_PER_PRESENCE)
         watch.loop("company", self._look_around, every_s=config.peers.look_ms / 1000)
         watch.loop("read model", self.desk.refresh, every_s=config.admin.refresh_ms / 1000)
         watch.loop("keys", self.credentials.refresh, every_s=config.auth.refresh_s)
@@ -495,6 +534,7 @@ class Instance:
         watch.loop(
             "sweep", lambda: self.snapshot.sweep(stores.nodes), every_s=config.placement.sweep_ms / 1000
         )
+        watch.loop("catalogue", self.subscription.turn, every_s=_LOOK_AT_CATALOGUE_S)
         watch.loop("leases", self.sessions.renew, every_s=config.lives.session_lease_s / _RENEWALS_PER_LEASE)
 
     async def _stay(self) -> None:
@@ -550,9 +590,11 @@ class Instance:
 
 
 @asynccontextmanager
-async def running(config: Config, *, clock: Clock | None = None) -> AsyncIterator[Instance]:
+async def running(
+    config: Config, *, clock: Clock | None = None, siblings: Siblings = ALONE
+) -> AsyncIterator[Instance]:
     """Run an instance for as long as the block lasts."""
-    instance = Instance(config, clock=clock)
+    instance = Instance(config, clock=clock, siblings=siblings)
     await instance.start()
     try:
         yield instance

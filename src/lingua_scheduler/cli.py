@@ -14,9 +14,6 @@ from lingua_scheduler.commands import flags, looking
 from lingua_scheduler.errors import ConfigError, LinguaError
 
 if TYPE_CHECKING:
-    from lingua_scheduler.bench.hop import Report as HopReport
-    from lingua_scheduler.bench.placement import Report as PlacementReport
-    from lingua_scheduler.bench.room import Report as RoomReport
     from lingua_scheduler.config import Loaded
 
 _REFUSED = 2  # exit code: not started, because of the command line or the configuration
@@ -77,18 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     flags.add_dlq_flags(add("dlq", _dlq, "List, show, replay or drop letters no instance could deal with."))
     flags.add_keys_flags(add("keys", _keys, "Make, list or revoke keys of tenants, nodes and operators."))
-    bench = add("bench", _bench, "Measure what a part costs, on real parts, and print a table.")
-    bench.add_argument(
-        "what",
-        choices=("placement", "hop", "room"),
-        help="placement: microseconds inside Redis; hop: what another instance adds; room: a large room",
-    )
-    bench.add_argument(
-        "--rounds", type=int, default=3000, metavar="N", help="calls per figure (default 3000)"
-    )
-    bench.add_argument("--nodes", type=int, default=10_000, metavar="N", help="most nodes (default 10000)")
-    bench.add_argument(
-        "--listeners", type=int, default=200, metavar="N", help="listeners in the room (default 200)"
+    flags.add_bench_flags(
+        add("bench", _bench, "Measure what parts cost, run load by a profile, or compare two such runs.")
     )
     flags.add_chaos_flags(
         add("chaos", _chaos, "Break a system of processes by a seeded plan; tell what fails.")
@@ -236,23 +223,9 @@ def _keys(given: argparse.Namespace) -> int:
 
 
 def _bench(given: argparse.Namespace) -> int:
-    import asyncio  # noqa: PLC0415
+    from lingua_scheduler.commands.bench import bench  # noqa: PLC0415
 
-    report = asyncio.run(_measured(given))
-    print("\n".join(report.lines()))
-    missed = report.missed()
-    print("\n".join(f"missed: {goal}" for goal in missed) or "all goals met")
-    return _FAILED if missed else 0
-
-
-async def _measured(given: argparse.Namespace) -> PlacementReport | HopReport | RoomReport:
-    from lingua_scheduler.bench import hop, placement, room  # noqa: PLC0415
-
-    if given.what == "room":
-        return await room.measure(rounds=min(given.rounds, room.MOST_ROUNDS), listeners=given.listeners)
-    if given.what == "hop":
-        return await hop.measure(rounds=given.rounds)
-    return await placement.measure(rounds=given.rounds, most_nodes=given.nodes)
+    return bench(given)
 
 
 def _chaos(given: argparse.Namespace) -> int:

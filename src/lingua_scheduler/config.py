@@ -23,6 +23,7 @@ import msgspec
 from lingua_scheduler.admin.guard import AdminOptions
 from lingua_scheduler.core.affinity import AffinityOptions
 from lingua_scheduler.core.autoscale import AutoscaleOptions
+from lingua_scheduler.core.catalogue import ModelHubOptions
 from lingua_scheduler.core.groups import GroupOptions
 from lingua_scheduler.core.lifecycle import NodeHealthOptions
 from lingua_scheduler.core.ordering import OrderingOptions
@@ -48,14 +49,17 @@ from lingua_scheduler.instruments import ObservabilityOptions
 from lingua_scheduler.log import LogOptions, printable
 from lingua_scheduler.secret import Secret, SecretUrl, mask_url
 from lingua_scheduler.store.connection import StoreOptions
-from lingua_scheduler.store.instances import CompanyOptions
+from lingua_scheduler.store.instances import BEATS_PER_PRESENCE, CompanyOptions
 from lingua_scheduler.store.jobs import LifeOptions
+from lingua_scheduler.tracing.options import TracingOptions
 from lingua_scheduler.watch import WatchOptions
 from lingua_scheduler.wire.codec import WireOptions
 
 FILE_NAME = "lingua.toml"
 ENVIRONMENT_PREFIX = "LINGUA_"
 FILE_VARIABLE = "LINGUA_CONFIG"
+HUB_VARIABLE = "MODEL_HUB_URL"
+"""What the first generation and the nodes' tools call the address of the model hub."""
 
 _MAX_FILE_BYTES = 1 << 20
 _PLACE = re.compile(r" - at `\$(.*)`$")
@@ -96,6 +100,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     nodes: NodeOptions = NodeOptions()
     node_health: NodeHealthOptions = NodeHealthOptions()
     model_not_available: UnavailabilityOptions = UnavailabilityOptions()
+    model_hub: ModelHubOptions = ModelHubOptions()
     pairing: PairingOptions = PairingOptions()
     rooms: RoomOptions = RoomOptions()
     transcript: TranscriptOptions = TranscriptOptions()
@@ -104,6 +109,7 @@ class Config(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     admin: AdminOptions = AdminOptions()
     autoscale: AutoscaleOptions = AutoscaleOptions()
     observability: ObservabilityOptions = ObservabilityOptions()
+    tracing: TracingOptions = TracingOptions()
     auth: AuthOptions = AuthOptions()
     log: LogOptions = LogOptions()
 
@@ -144,6 +150,7 @@ def load(
         if value is not None:
             settings[tuple(dotted.split("."))] = Setting(value, flag)
     config = _built(Config(), settings, ())
+    _refuse_hasty_burial(config, settings)
     if path is not None:
         _refuse_exposed_secret(path, config, settings)
     return Loaded(config, {".".join(key): setting.origin for key, setting in settings.items()})
@@ -215,7 +222,9 @@ def _flattened(
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[Key, Setting]:
-    settings = {}
+    settings: dict[Key, Setting] = {}
+    if HUB_VARIABLE in environ:
+        settings["model_hub", "base_url"] = Setting(environ[HUB_VARIABLE], HUB_VARIABLE)
     tables = tuple(f"{ENVIRONMENT_PREFIX}{field.name.upper()}_" for field in msgspec.structs.fields(Config))
     for variable, text in environ.items():
         if not variable.startswith(ENVIRONMENT_PREFIX):
@@ -303,6 +312,19 @@ def _refuse_exposed_secret(path: Path, config: Config, settings: Mapping[Key, Se
             raise ConfigError(
                 f"{setting.origin}: {_dotted(key)} is a secret and everybody can read this file: chmod 600 it"
             )
+
+
+def _refuse_hasty_burial(config: Config, settings: Mapping[Key, Setting]) -> None:
+    """A living instance renews its presence four times in its life: whoever waits less buries the living."""
+    least_ms = round(config.company.presence_ttl_s * 1000 / BEATS_PER_PRESENCE)
+    if config.peers.settle_ms >= least_ms:
+        return
+    keys = (("peers", "settle_ms"), ("company", "presence_ttl_s"))
+    origins = ", ".join(sorted({settings[key].origin for key in keys if key in settings}))
+    raise ConfigError(
+        f"{origins}: peers.settle_ms: expected at least {least_ms}, a quarter of company.presence_ttl_s:"
+        " living instances renew their presence that often, and would be taken for dead"
+    )
 
 
 def _dotted(key: Key) -> str:

@@ -17,10 +17,12 @@
     │   ├── DependencyDown      Redis cannot be reached; the outcome is unknown
     │   ├── Fenced              somebody newer owns what was to be written
     │   └── CorruptValue        a stored value is not of this version or type
+    ├── NotLetIn                somebody may not do what they ask for (core/keys.py)
     ├── ServerUnreachable       the client could not connect (client/errors.py, as the next three)
     ├── SessionRefused          the server does not open the session
     ├── ConnectionLost          the connection ended under the client
     ├── UnreadableAudio         a file is not audio that can be read
+    ├── NoCatalogue             the model hub or the local index gives none (core/catalogue.py)
     ├── JobFailed               a handler cannot do its job (node/job.py)
     └── NodeGaveUp              the scheduler does not want the node (node/uplink.py)
 """
@@ -35,6 +37,7 @@ class LinguaError(Exception):
 
     code = "INTERNAL_ERROR"
     retryable = False
+    quotes = False  # the message may repeat what somebody said: it is not logged
 
 
 class ConfigError(LinguaError):

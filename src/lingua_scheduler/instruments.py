@@ -67,7 +67,8 @@ class AtMost:
 class CounterBy:
     """A counter with labels: `inc` takes their values in the order of the declaration."""
 
-    def __init__(self, counter: Counter, values: Mapping[str, Values]) -> None:
+    def __init__(self, name: str, counter: Counter, values: Mapping[str, Values]) -> None:
+        self.name = name
         self.values = dict(values)
         self._counter = counter
         self._values = tuple(values.values())
@@ -105,6 +106,7 @@ class HistogramBy:
     def __init__(self, histogram: Histogram, values: Mapping[str, OneOf]) -> None:
         self.values = dict(values)
         (known,) = values.values()
+        self.collect = histogram.collect
         self._children = {value: histogram.labels(value) for value in known.known}
 
     def observe(self, label: str, seconds: float) -> None:
@@ -154,29 +156,46 @@ class CounterAlias(Collector):
         yield family
 
 
+class CounterOverflow(Collector):
+    """What a counter has counted as `other`, under a name of its own."""
+
+    def __init__(self, name: str, of: CounterBy) -> None:
+        self.name = name
+        self.help = f"What {of.name} counts as {OTHER}."
+        self._of = of
+
+    def collect(self) -> Iterator[Metric]:
+        """Give it to Prometheus."""
+        value = sum(count for labels, count in self._of.read().items() if OTHER in labels)
+        yield CounterMetricFamily(PREFIX + self.name, self.help, value=value)
+
+
 class ObservabilityOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is worth a warning."""
 
     path_warn_ms: Annotated[int, msgspec.Meta(ge=1)] = 50
     """A section on the way of an utterance, or of a request, that takes longer is counted and logged."""
+    lock_wait_warn_ms: Annotated[int, msgspec.Meta(ge=1)] = 10
+    """Waiting longer for what somebody else has is counted and logged."""
 
 
-class SlowPaths:
-    """Counts and logs sections that took too long."""
+class Slowness:
+    """Counts and logs what took too long, as `event`."""
 
-    def __init__(self, counter: CounterBy, options: ObservabilityOptions) -> None:
+    def __init__(self, counter: CounterBy, warn_ms: int, event: str) -> None:
         self._counter = counter
-        self._warn_s = options.path_warn_ms / 1000
+        self._warn_s = warn_ms / 1000
+        self._event = event
         self._times: dict[str, int] = {}
 
-    def took(self, path: str, seconds: float) -> None:
-        """A section took so long: count it if that is slow, and log the first ones of many."""
+    def took(self, what: str, seconds: float) -> None:
+        """Something took so long: count it if that is slow, and log the first ones of many."""
         if seconds <= self._warn_s:
             return
-        self._counter.inc(path)
-        self._times[path] = times = self._times.get(path, 0) + 1
+        self._counter.inc(what)
+        self._times[what] = times = self._times.get(what, 0) + 1
         if times & (times - 1) == 0:  # powers of two: a slow hour is not an hour of warnings
-            _log.warning("slow_path", path=path, took_ms=round(seconds * 1000), times=times)
+            _log.warning(self._event, path=what, took_ms=round(seconds * 1000), times=times)
 
 
 class Tally:
@@ -220,7 +239,7 @@ class Declared:
     def counter_by(self, name: str, help_text: str, **labels: Values) -> CounterBy:
         """Declare a counter with labels."""
         counter = Counter(PREFIX + name, help_text, tuple(labels), registry=self.registry)
-        return CounterBy(counter, labels)
+        return CounterBy(name, counter, labels)
 
     def gauge(self, name: str, help_text: str) -> Gauge:
         """Declare a gauge."""
@@ -237,6 +256,12 @@ class Declared:
         alias = CounterAlias(name, help_text, of, labels)
         self.registry.register(alias)
         return alias
+
+    def overflow(self, name: str, of: CounterBy) -> CounterOverflow:
+        """Declare a name for what a counter does not keep apart."""
+        overflow = CounterOverflow(name, of)
+        self.registry.register(overflow)
+        return overflow
 
     def seconds(self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S) -> Histogram:
         """Declare a histogram of durations."""

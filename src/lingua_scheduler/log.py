@@ -12,8 +12,7 @@ import json
 import logging
 import os
 import re
-import select
-import threading
+import sys
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Literal
@@ -21,12 +20,13 @@ from typing import Any, Literal
 import msgspec
 import structlog
 
+from lingua_scheduler.culprit import told, trace_of
+from lingua_scheduler.line_writer import LineWriter
 from lingua_scheduler.secret import mask_url
 
 Level = Literal["debug", "info", "warning", "error"]
 
 _PACKAGE = "lingua_scheduler."
-_QUEUE_LIMIT_BYTES = 1 << 20
 _VALUE_LIMIT_CHARS = 400
 _ITEMS_LIMIT = 20
 _DEPTH_LIMIT = 3
@@ -34,6 +34,7 @@ _PRIVATE_NAME = re.compile(
     r"^text|(^|_)(audio|pcm|payload|text|transcript|authorization|cookie|key|password|secret|token)s?(_|$)",
     re.IGNORECASE,
 )
+_OBJECT = re.compile(r"[<(]")  # where the repr of an object begins
 _DEBUG, _INFO, _WARNING, _ERROR = 10, 20, 30, 40
 _SEVERITY: dict[Level, int] = {"debug": _DEBUG, "info": _INFO, "warning": _WARNING, "error": _ERROR}
 
@@ -47,59 +48,6 @@ class LogOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """console for people, json for machines; auto is console on a terminal and json elsewhere."""
     levels: dict[str, Level] = {}
     """Levels of single modules and everything below them, for example {"store" = "debug"}."""
-
-
-class LineWriter:
-    """Hands lines to a file descriptor from its own thread; what does not fit is dropped and counted."""
-
-    def __init__(self, fd: int, *, limit_bytes: int = _QUEUE_LIMIT_BYTES) -> None:
-        self.dropped = 0  # lines that were never written, since the start
-        self.fd = fd
-        self._limit_bytes = limit_bytes
-        self._lines: list[bytes] = []
-        self._held_bytes = 0  # queued and being written
-        self._changed = threading.Condition()
-        self._thread: threading.Thread | None = None
-
-    def write(self, line: bytes) -> None:
-        """Queue one line; returns at once, whatever the other end does."""
-        with self._changed:
-            if self._held_bytes + len(line) > self._limit_bytes:
-                self.dropped += 1
-                return
-            self._held_bytes += len(line)
-            self._lines.append(line)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="log-writer", daemon=True)
-                self._thread.start()
-            self._changed.notify_all()
-
-    def flush(self, timeout_s: float) -> bool:
-        """Wait until every queued line has been tried; False when that takes longer."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self._held_bytes == 0, timeout_s)
-
-    def _run(self) -> None:
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._lines)
-                lines, self._lines = self._lines, []
-            written = self._put(b"".join(lines))
-            with self._changed:
-                self._held_bytes -= sum(map(len, lines))
-                self.dropped += 0 if written else len(lines)
-                self._changed.notify_all()
-
-    def _put(self, data: bytes) -> bool:
-        rest = memoryview(data)
-        while rest:
-            try:
-                rest = rest[os.write(self.fd, rest) :]
-            except BlockingIOError:  # another program made the shared terminal non-blocking
-                select.select((), (self.fd,), ())
-            except OSError:
-                return False
-        return True
 
 
 class _Channel:
@@ -177,7 +125,15 @@ class _LibraryHandler(logging.Handler):
         if record.levelno >= logger._logger.threshold:  # noqa: SLF001
             facts = {"exc_info": record.exc_info} if record.exc_info else {}
             step = next((name for name, value in _SEVERITY.items() if record.levelno <= value), "error")
-            logger._proxy_to_logger(step, record.getMessage(), **facts)  # noqa: SLF001
+            logger._proxy_to_logger(step, _sentence(record), **facts)  # noqa: SLF001
+
+
+def _sentence(record: logging.LogRecord) -> str:
+    """Word what a library says: its first line, without what exceptions say and what objects look like."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(told(each) if isinstance(each, BaseException) else each for each in record.args)
+    line = record.getMessage().partition("\n")[0]
+    return _OBJECT.split(line)[0].rstrip() if record.name == "asyncio" else line
 
 
 def get_logger(name: str) -> Logger:
@@ -242,10 +198,13 @@ def _mask_facts(_logger: Any, _method: str, facts: structlog.typing.EventDict) -
 def _format_exception(
     _logger: Any, _method: str, facts: structlog.typing.EventDict
 ) -> structlog.typing.EventDict:
-    facts = structlog.processors.format_exc_info(_logger, _method, facts)
-    if "exception" in facts:  # indented, so that no line of a message can pass for a log line
-        lines = str(facts["exception"]).split("\n")
-        facts["exception"] = "\n".join("    " + printable(mask_url(line)) for line in lines)
+    error = facts.pop("exc_info", None)
+    if isinstance(error, tuple):
+        error = error[1]
+    elif error is True:
+        error = sys.exc_info()[1]
+    if isinstance(error, BaseException):  # indented, so that no line of a message can pass for a log line
+        facts["exception"] = "\n".join("    " + printable(mask_url(line)) for line in trace_of(error))
     return facts
 
 
@@ -258,7 +217,7 @@ def _safe(name: str, value: Any, depth: int = 0) -> Any:
     if _PRIVATE_NAME.search(name):
         return "***"
     if isinstance(value, (str, BaseException)):
-        text = str(value) if isinstance(value, str) else f"{type(value).__name__}: {value}"
+        text = value if isinstance(value, str) else told(value)
         return printable(mask_url(_clip(text)))
     return _safe_parts(name, value, depth + 1)
 

@@ -4,28 +4,11 @@ from __future__ import annotations
 
 import prometheus_client
 
-from lingua_scheduler.instruments import AtMost, Declared, ObservabilityOptions, OneOf, SlowPaths
+from lingua_scheduler import labels
+from lingua_scheduler.instruments import AtMost, Declared, ObservabilityOptions, OneOf, Slowness
 
-ANSWER_BUCKETS_S = (0.1, 0.2, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 13.0, 20.0, 30.0, 60.0)
-ANSWER_STAGE_BUCKETS_S = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-
-CUT_REASONS = ("manual", "silence", "gap", "max_duration", "max_length", "close")
-EXCLUSIONS = (
-    "no_nodes",
-    "offline",
-    "status_not_ready",
-    "not_in_public_pool",
-    "gpu_unavailable",
-    "model_not_available",
-    "capacity_exceeded",
-    "resource_threshold_exceeded",
-    "lang_pair_unsupported",
-)
-MISSING_REASONS = ("unknown", "not_found", "checksum_mismatch", "load_failed", "timeout", "oom")
-STAGES = ("wait", "placement", "node", "delivery")
-"""What happens to an utterance between its cut and its answer: see `stage_seconds`."""
-PATHS = ("placement", "read_model", "request")
-"""Sections whose slowness is counted and logged."""
+STAGES = ("cut", "wait", "placement", "hop", "node", "delivery")
+"""What happens to an utterance between its last word and its answer: see `stage_seconds`."""
 
 
 class Metrics:
@@ -42,14 +25,18 @@ class Metrics:
         self._declare_company(declared)
         self._declare_store(declared)
         self._declare_people(declared)
+        self._declare_catalogue(declared)
         self._declare_autoscale(declared)
-        self.took = SlowPaths(self.slow_path_total, options).took
+        self.took = Slowness(self.slow_path_total, options.path_warn_ms, "slow_path").took
+        self.waited = Slowness(self.slow_lock_wait_total, options.lock_wait_warn_ms, "slow_lock_wait").took
 
     def render(self) -> bytes:
         """Give the Prometheus text format of everything counted so far."""
         return prometheus_client.generate_latest(self.registry)
 
     def _declare_sessions(self, d: Declared) -> None:
+        self.ready = d.gauge("ready", "Whether this instance takes new work: 1, or 0 when not.")
+        self.draining = d.gauge("draining", "Whether this instance is being taken out of service: 1, or 0.")
         self.event_loop_lag_seconds = d.seconds(
             "event_loop_lag_seconds", "How late callbacks of the event loop run, measured twice a second."
         )
@@ -74,7 +61,7 @@ class Metrics:
         self.web_task_finalized_total = d.counter_by(
             "web_task_finalized_total",
             "Utterances that ended, by reason of the cut.",
-            reason=OneOf(*CUT_REASONS),
+            reason=OneOf(*labels.CUT_REASONS),
         )
         self.empty_finalize_total = d.counter("empty_finalize_total", "Cuts that found no audio.")
         self.duplicate_finalize_suppressed_total = d.counter(
@@ -108,14 +95,14 @@ class Metrics:
             "results_dropped_total", "Results of nodes that were not used, by cause.", why=AtMost(16)
         )
         self.answer_latency_seconds = d.seconds(
-            "answer_latency_seconds", "Time from the cut to the answer.", ANSWER_BUCKETS_S
+            "answer_latency_seconds", "Time from the cut to the answer.", labels.ANSWER_BUCKETS_S
         )
 
         self.stage_seconds = d.seconds_by(
             "stage_seconds",
-            "Time of an answered utterance in each stage: waiting for a node, being handed to it, on it,"
-            " and until its answer is sent.",
-            ANSWER_STAGE_BUCKETS_S,
+            "Time of an utterance in each stage: from its last speech to its cut, waiting for a node,"
+            " being handed to it, one way between two instances, on the node, until its answer is sent.",
+            labels.STAGE_BUCKETS_S,
             stage=OneOf(*STAGES),
         )
 
@@ -145,7 +132,9 @@ class Metrics:
             result=OneOf("success", "fail", "error"),
         )
         self.no_available_node_total = d.counter_by(
-            "no_available_node_total", "Jobs that found no node, by main reason.", reason=OneOf(*EXCLUSIONS)
+            "no_available_node_total",
+            "Jobs that found no node, by main reason.",
+            reason=OneOf(*labels.EXCLUSIONS),
         )
         self.dispatch_latency_seconds = d.seconds(
             "dispatch_latency_seconds", "Time from the cut to handing job_assign to the node's connection."
@@ -177,6 +166,9 @@ class Metrics:
             "Registrations, by result: accepted or the refusal's code.",
             result=AtMost(16),
         )
+        self.lost_nodes = d.gauge_table(
+            "lost_nodes", "Nodes of this instance that went away without a word lately; 1 each.", "node_id"
+        )
         self.node_overload_reject_total = d.counter(
             "node_overload_reject_total", "Attempts that a node refused because it was full."
         )
@@ -192,7 +184,7 @@ class Metrics:
         self.model_na_by_reason_total = d.counter_by(
             "model_na_by_reason_total",
             "Such reports within the limit, by reason.",
-            reason=AtMost(64, *MISSING_REASONS),
+            reason=AtMost(64, *labels.MISSING_REASONS),
         )
         self.model_na_by_service_total = d.counter_by(
             "model_na_by_service_total", "Such reports within the limit, by service.", service_id=AtMost(63)
@@ -205,6 +197,18 @@ class Metrics:
         self.model_na_marked_by_node_total = d.counter_by(
             "model_na_marked_by_node_total", "Such reports that marked a node, by node.", node_id=AtMost(63)
         )
+        self.model_na_other_reason_total = d.overflow(
+            "model_na_other_reason_total", self.model_na_by_reason_total
+        )
+        self.model_na_other_service_total = d.overflow(
+            "model_na_other_service_total", self.model_na_by_service_total
+        )
+        self.model_na_other_rate_limited_node_total = d.overflow(
+            "model_na_other_rate_limited_node_total", self.model_na_rate_limited_by_node_total
+        )
+        self.model_na_other_marked_node_total = d.overflow(
+            "model_na_other_marked_node_total", self.model_na_marked_by_node_total
+        )
         self.model_na_notices_total = d.counter(
             "model_na_notices_total", "Missing services logged, one line for all reports of a short time."
         )
@@ -214,6 +218,9 @@ class Metrics:
         self.instances_alive = d.gauge("instances_alive", "Instances that live, as this one sees it.")
         self.instances_lost_total = d.counter(
             "instances_lost_total", "Other instances that were seen to die."
+        )
+        self.lost_instances = d.gauge_table(
+            "lost_instances", "Other instances that died lately and are not back; 1 each.", "instance_id"
         )
         self.instances_adopted_total = d.counter(
             "instances_adopted_total", "Dead instances whose letters and nodes this one took charge of."
@@ -257,7 +264,18 @@ class Metrics:
 
     def _declare_people(self, d: Declared) -> None:
         self.slow_path_total = d.counter_by(
-            "slow_path_total", "Sections that took longer than path_warn_ms.", path=OneOf(*PATHS)
+            "slow_path_total", "Sections that took longer than path_warn_ms.", path=OneOf(*labels.PATHS)
+        )
+        self.slow_lock_wait_total = d.counter_by(
+            "slow_lock_wait_total",
+            "Waits longer than lock_wait_warn_ms for what somebody else had.",
+            lock=OneOf(*labels.LOCKS),
+        )
+        self.spans_exported_total = d.counter("spans_exported_total", "Spans that the collector has taken.")
+        self.spans_dropped_total = d.counter_by(
+            "spans_dropped_total",
+            "Spans that were lost, because too many waited or because the collector did not take them.",
+            why=OneOf("queue_full", "export_failed"),
         )
         self.stats_requests_total = d.counter("stats_requests_total", "Requests for what people watch.")
         self.stats_stale_total = d.counter(
@@ -272,6 +290,14 @@ class Metrics:
         self.web_task_pause_ms = d.gauge(
             "web_task_pause_ms",
             "Quiet that ends an utterance, in milliseconds, unless a session says otherwise.",
+        )
+
+    def _declare_catalogue(self, d: Declared) -> None:
+        self.service_catalog_fail_count = d.gauge(
+            "service_catalog_fail_count", "Failures in a row to fetch the catalogue of services."
+        )
+        self.service_catalog_last_success_age_seconds = d.gauge(
+            "service_catalog_last_success_age_seconds", "Age of the last catalogue that was fetched; 0: none."
         )
 
     def _declare_autoscale(self, d: Declared) -> None:

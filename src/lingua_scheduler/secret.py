@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 _URL_PASSWORD = re.compile(r"(://[^/@:\s]*:)(?:(?!,\w+://)\S)*@")
-_QUERY_PASSWORD = re.compile(r"([?&]password=)[^&\s]*")
+_QUERY_SECRET = re.compile(
+    r"([?&][^=&?\s]{0,40}(?:auth|code|key|password|secret|sig|token)[^=&?\s]{0,20}=)[^&\s\"']*", re.IGNORECASE
+)
 
 
 class Secret(str):
@@ -27,7 +29,7 @@ class SecretUrl(Secret):
 
 
 def mask_url(text: str) -> str:
-    """Hide the password inside a URL, wherever in the text it stands."""
-    if "://" not in text:
-        return text
-    return _QUERY_PASSWORD.sub(r"\1***", _URL_PASSWORD.sub(r"\1***@", text))
+    """Hide what is secret in a URL, wherever in the text it stands: its password, and keys in its query."""
+    if "://" in text:
+        text = _URL_PASSWORD.sub(r"\1***@", text)
+    return _QUERY_SECRET.sub(r"\1***", text) if "=" in text else text

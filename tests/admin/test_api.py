@@ -99,7 +99,9 @@ async def test_stats_count_languages_services_and_spare_power(store_options):
         assert clients["top_languages"][0] == {"language": "en", "count": 4}
         assert nodes["type_node_counts"] == {"Asr": 1, "Nmt": 1, "Tts": 1, "Semantic": 1}
         assert nodes["service_node_counts"]["asr-service"] == 1
-        assert nodes["available_services"][0]["variants"] == [{"version": "", "platform": "linux"}]
+        assert nodes["available_services"][0]["variants"] == [
+            {"version": "", "platform": "linux", "artifact": None}
+        ]
         (power,) = nodes["compute_power"]["node_power_details"]
         assert power == {
             "node_id": "node-1",

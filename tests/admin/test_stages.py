@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from asking import look
+import pytest
+
+from asking import ask, look
+from lingua_scheduler.metrics import STAGES
+from neighbours import shown, two
 from support import wait_until
-from world import world
+from world import FAST, world
 
 
 async def test_every_stage_of_an_answered_utterance_is_measured(store_options):
@@ -26,6 +30,55 @@ async def test_every_stage_of_an_answered_utterance_is_measured(store_options):
         assert [seconds(stage) for stage in ("wait", "placement", "node", "delivery")] == [2, 0, 3, 0]
         assert house.counted("phase3_pool_selected_total", pool="0", outcome="hit", fallback="false") == 1
         assert house.counted("phase3_pool_attempt_total", pool="0", result="success") == 1
+
+
+async def test_the_pause_that_ends_an_utterance_is_the_time_of_its_cut(store_options):
+    async with world(store_options, **FAST) as house:
+        speaker = await house.session()
+        await speaker.chunk(600)
+        await house.pass_time(0.1, speaker)
+        await speaker.chunk(600)
+        await house.pass_time(0.3, speaker)  # the pause
+        house.clock.advance(0.15)  # the tail window
+        await wait_until(lambda: house.counted("stage_seconds_count", stage="cut"), description="it is cut")
+        assert house.counted("stage_seconds_sum", stage="cut") == pytest.approx(0.45)
+        await speaker.say()
+        await speaker.sync()
+        assert house.counted("stage_seconds_count", stage="cut") == 2
+        assert house.counted("stage_seconds_sum", stage="cut") == pytest.approx(0.45)
+
+
+async def test_every_way_between_instances_is_a_hop(store_options):
+    async with two(store_options) as (a, b):
+        node = await a.node()
+        await shown(b, 1)
+        speaker = await b.session()
+        await speaker.say()
+        await node.answer(await node.job())
+        await speaker.expect("translation_result")
+        for there in (a, b):  # the job to the node's instance, the result to the session's
+            await wait_until(
+                lambda there=there: there.counted("stage_seconds_count", stage="hop") == 1,
+                description="its letter was dealt with",
+            )
+        near = await a.session()
+        await near.say()
+        await node.answer(await node.job())
+        await near.expect("translation_result")
+        assert a.counted("stage_seconds_count", stage="hop") == 1
+
+
+def test_every_stage_has_a_measurement_somewhere():
+    """A new stage needs a test above."""
+    assert set(STAGES) == {"cut", "wait", "placement", "hop", "node", "delivery"}
+
+
+async def test_ready_and_draining_are_told_to_prometheus(store_options):
+    async with world(store_options) as house:
+        assert (house.counted("ready"), house.counted("draining")) == (1, 0)
+        status, _, _ = await ask(house.instance, "POST", "/api/v1/drain", json={"deadline_s": 60})
+        assert status == 202
+        assert (house.counted("ready"), house.counted("draining")) == (0, 1)
 
 
 async def test_a_search_in_vain_is_a_miss(store_options):

@@ -16,7 +16,7 @@ from lingua_scheduler.core.unavailability import (
     normal_reason,
     type_of,
 )
-from lingua_scheduler.metrics import MISSING_REASONS
+from lingua_scheduler.labels import MISSING_REASONS
 
 OPTIONS = UnavailabilityOptions()
 

@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
-from lingua_scheduler import log
 from lingua_scheduler.cli import main
 from lingua_scheduler.client.connection import ClientOptions
 from lingua_scheduler.client.errors import SessionRefused
@@ -20,6 +19,7 @@ from lingua_scheduler.node.demo import demo_node
 from lingua_scheduler.node.uplink import NodeGaveUp
 from lingua_scheduler.secret import Secret
 from lingua_scheduler.wire.close import CloseCode
+from logs import captured
 from neighbours import two
 from support import wait_until
 from world import FakeNode, Speaker, World, world
@@ -265,10 +265,7 @@ async def test_our_own_client_and_node_show_what_they_are_given(store_options):
 
 async def test_nothing_secret_is_logged_from_the_first_key_to_the_last(store_options):
     """A canary: a whole life at debug level, and no part of any key or token in it."""
-    reading, writing = os.pipe()
-    os.set_blocking(reading, False)
-    log.configure(LogOptions(level="debug", format="json"), fd=writing)
-    try:
+    with captured(LogOptions(level="debug", format="json")) as written:
         async with world(store_options, **STRICT, admin={"token": Secret("operator-canary")}) as house:
             tenant, join = await make(house, "tenant", tenant="acme"), await make(house, "node")
             async with answer_to(house, "POST", "/api/v1/tokens", tenant, json={}) as answer:
@@ -283,12 +280,7 @@ async def test_nothing_secret_is_logged_from_the_first_key_to_the_last(store_opt
                 await revoke(house, key)
             await client.closed()
             await node.closed()
-        assert log.flush()
-    finally:
-        log.configure(LogOptions(level="warning"))
-        os.close(writing)
-    with os.fdopen(reading) as pipe:
-        lines = pipe.read()
+    lines = written.text
     assert "access_revoked" in lines
     for secret in (tenant, join, token, "operator-canary"):
         for part in (secret, secret.rpartition("_")[2][:12], secret.rpartition(".")[2][:12]):

@@ -115,6 +115,27 @@ async def test_hup_with_a_configuration_that_cannot_be_used_changes_nothing(envi
         assert await serve.ended() == 0
 
 
+async def test_hup_does_not_open_the_port_to_everybody(environment, tmp_path):
+    """As at the start: beyond this machine only with keys, or when somebody says that none are wanted."""
+    file = tmp_path / "lingua.toml"
+    file.write_text("[drain]\ndeadline_s = 5\n")
+    async with workers(2, "--config", str(file), **environment) as serve:
+        url = await ready(serve)
+        file.write_text("[server]\nhost = '0.0.0.0'\n")
+        serve.tell(signal.SIGHUP)
+        refusal = await serve.says("restart_refused")
+        assert "server.host: 0.0.0.0 can be reached from elsewhere, and there is no key" in refusal
+        await well(url)
+        assert serve.count('"worker_ready"') == 2
+        file.write_text("[server]\nhost = '0.0.0.0'\n[auth]\ninsecure = true\n")
+        serve.tell(signal.SIGHUP)
+        await serve.says("all workers are new")
+        file.write_text("[server]\nhost = '0.0.0.0'\n")  # and not to lose what was asked for
+        serve.tell(signal.SIGHUP)
+        await serve.says("restart_refused", times=2)
+        await well(url)
+
+
 @needs_proc
 async def test_workers_whose_supervisor_was_killed_drain_and_end(environment):
     async with workers(2, **environment) as serve:

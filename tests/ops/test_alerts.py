@@ -151,6 +151,20 @@ def test_the_runbook_has_a_heading_for_every_alert_and_for_no_other() -> None:
     assert re.findall(r"^### (Lingua\w+)$", RUNBOOK, re.MULTILINE) == list(alerts())
 
 
+def test_the_runbook_begins_with_a_row_for_every_alert_and_for_no_other() -> None:
+    """Its name, how urgent it is, how long it has to last and what it says are those of the rule."""
+    row = r"^\| \[(Lingua\w+)\]\(#(\w+)\) \| (\w+) \| (\w+) \| (.+) \|$"
+    shown = re.findall(row, RUNBOOK, re.MULTILINE)
+    known = []
+    for alert, rule in alerts().items():
+        urgent = re.search(r"severity: (\w+)", rule)[1]
+        lasts = re.search(r"^        for: (\w+)$", rule, re.MULTILINE)
+        says = re.search(r"^          summary: (.+)$", rule, re.MULTILINE)[1].strip('"')
+        says = re.sub(r"\{\{ \$labels\.(\w+) \}\}", r"*\1*", says)
+        known.append((alert, alert.lower(), urgent, lasts[1] if lasts else "0s", says))
+    assert shown == known
+
+
 @pytest.mark.parametrize("part", ["means", "see it", "do", "over when"])
 def test_every_page_of_the_runbook_says_the_same_four_things(part: str) -> None:
     pages = re.split(r"^### Lingua\w+$", RUNBOOK, flags=re.MULTILINE)[1:]

@@ -354,6 +354,7 @@ async def test_a_session_whose_record_cannot_be_read_is_lost_and_leaves_nothing(
         await b.redis("HSET", b.keys.session(speaker.id), "opening", "{")
         await failed(await b.speaker(), resume_token=speaker.ack["resume_token"])
         assert not await b.redis("EXISTS", b.keys.session(speaker.id))
+        assert b.counted("store_corrupt_value_total") == 1
 
 
 async def test_a_job_that_cannot_be_read_ends_as_missing(store_options):
@@ -371,6 +372,7 @@ async def test_a_job_that_cannot_be_read_ends_as_missing(store_options):
         await node.answer(jobs[2])
         await again.expect("translation_result", utterance_index=2)
         assert ends(again) == [("missing", 0), ("missing", 1)]
+        assert b.counted("store_corrupt_value_total") == 1
 
 
 async def test_a_turn_goes_on_with_its_node(store_options):

@@ -18,10 +18,15 @@ class Kept:
         self.call = ledgers.call
         self.keys = ledgers.keys
         self.calls = 0
-        self.store = AuthKeyStore(Scripts(ledgers.connection, meter=self._count), ledgers.keys)
+        self.unreadable = 0
+        scripts = Scripts(ledgers.connection, meter=self._count)
+        self.store = AuthKeyStore(scripts, ledgers.keys, self._unreadable)
 
     def _count(self, *_: object) -> None:
         self.calls += 1
+
+    def _unreadable(self) -> None:
+        self.unreadable += 1
 
     async def make(self, kind: KeyKind = KeyKind.ADMIN, *, ttl_ms: int = 0, **members) -> tuple[str, str]:
         """Make a key known; give its id and the key."""
@@ -130,6 +135,7 @@ async def test_a_line_that_cannot_be_read_lets_nobody_in(kept, line):
     key_id, _ = await kept.make()
     await kept.call("HSET", kept.keys.auth_keys(), "0123456789ab", line)
     assert [record.facts.id for record in await kept.store.all()] == [key_id]
+    assert kept.unreadable == 1
     await kept.make()
     assert len(await kept.store.all()) == 2
 

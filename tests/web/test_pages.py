@@ -131,7 +131,8 @@ def test_scripts_name_only_what_is_there_and_never_write_markup():
 
 
 def test_the_documentation_names_every_module_and_no_other():
-    named = set(re.findall(r"[\w-]+\.js", (ROOT / "docs" / "talk.md").read_text()))
+    pages = [(ROOT / "docs" / page).read_text() for page in ("talk.md", "dashboards.md")]
+    named = set(re.findall(r"[\w-]+\.js\b", "".join(pages)))
     assert named == {script.name for script in WEB.glob("*.js")}
 
 

@@ -145,9 +145,9 @@ async def test_a_code_that_means_give_up_is_said_and_not_tried_again(browser, st
     async with house(store_options) as home, home.node(), talker(browser) as person:
         await (await person.visit(home.url)).start()
 
-        home.close(4503)
+        home.close(4529)
 
-        await person.reads("#notice", "4503")
+        await person.reads("#notice", "4529")
         await person.sees('#state[data-state="ended"]')
         await person.sees("#end:disabled")
         assert len(person.wires) == 1

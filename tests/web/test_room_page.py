@@ -130,7 +130,7 @@ async def test_everything_has_a_name(browser, store_options):
         levels = await ann.page.evaluate(
             "() => [...document.querySelectorAll('h1, h2, h3')].map(({ tagName }) => tagName)"
         )
-        assert levels == ["H1", "H2", "H2", "H3"]
+        assert levels == ["H1", "H2", "H2", "H2", "H3"]
 
 
 @pytest.mark.parametrize("screen", [PHONE, SMALLEST], ids=["390", "320"])

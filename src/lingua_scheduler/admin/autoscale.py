@@ -210,7 +210,8 @@ def pair_label(pairs: tuple[Pair, ...]) -> str:
     return "+".join(map(str, pairs)) or "other"
 
 
-def _pairs(label: str) -> tuple[Pair, ...]:
+def pairs_of(label: str) -> tuple[Pair, ...]:
+    """Read what `pair_label` wrote; empty for what names no pairs."""
     parts = [part.partition(":") for part in label.split("+")]
     return tuple(Pair(src, tgt) for src, colon, tgt in parts if colon)
 
@@ -239,7 +240,7 @@ def _summed(
 
 def _fits(facts: NodeFacts, row: Row) -> bool:
     pool, label = row
-    return pool in (None, facts.pool) and (label == _ALL or facts.serves(_pairs(label)))
+    return pool in (None, facts.pool) and (label == _ALL or facts.serves(pairs_of(label)))
 
 
 def _with_loads(group: ScalingGroup, row: Row, loads: Mapping[Kind, Load]) -> ScalingGroup:

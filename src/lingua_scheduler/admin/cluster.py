@@ -50,6 +50,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
     total_jobs: int
     total_pending: int
     total_dlq: int
+    lost_instances: list[str]  # that died lately and are not back
     redis_key_prefix: str
     nodes: list[NodeRow]
     next: str | None
@@ -101,6 +102,7 @@ class ClusterViews:
             total_jobs=sum(row.jobs_open for row in rows),
             total_pending=sum(row.inbox_pending for row in rows),
             total_dlq=sum(mail.dead for mail in picture.mail.values()),
+            lost_instances=list(picture.lost),
             redis_key_prefix=self._key_prefix,
             nodes=page.nodes,
             next=page.next,

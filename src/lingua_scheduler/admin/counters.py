@@ -10,7 +10,8 @@ from prometheus_client import Counter
 from lingua_scheduler.admin.census import percentile
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
-from lingua_scheduler.instruments import OTHER, CounterBy
+from lingua_scheduler.core.catalogue import Standing
+from lingua_scheduler.instruments import OTHER, CounterBy, ObservabilityOptions
 from lingua_scheduler.metrics import Metrics
 
 _TOP = 20
@@ -30,6 +31,18 @@ class StatsCounters(msgspec.Struct, frozen=True):
     requests_total: int
     stale_total: int
     snapshot_updated_at_ms: int
+
+
+class CatalogueCounters(msgspec.Struct, frozen=True):
+    """How the catalogue of services became known; times are 0 before there is anything."""
+
+    fetched_at_ms: int
+    last_success_at_ms: int
+    fail_count: int
+    last_error: str
+    source: str  # none, hub or local
+    services: int
+    skipped: int  # entries of no use
 
 
 class ModelNotAvailableCounters(msgspec.Struct, frozen=True):
@@ -74,10 +87,13 @@ class SegmentationCounters(msgspec.Struct, frozen=True):
 
 
 class ObservabilityCounters(msgspec.Struct, frozen=True):
-    """Sections that were slow."""
+    """Sections that were slow, and waits for what somebody else had."""
 
+    slow_lock_wait_total: int
     slow_path_total: int
+    lock_wait_warn_ms: int
     path_warn_ms: int
+    slow_lock_wait_by_lock: list[Count]
     slow_path_by_path: list[Count]
 
 
@@ -100,6 +116,7 @@ class Counters(msgspec.Struct, frozen=True):
     """What `/api/v1/metrics` says."""
 
     stats: StatsCounters
+    service_catalog: CatalogueCounters
     model_not_available: ModelNotAvailableCounters
     dispatch_exclude: DispatchExclude
     web_task_segmentation: SegmentationCounters
@@ -111,32 +128,28 @@ class CounterViews:
     """Reads the instruments."""
 
     def __init__(
-        self, metrics: Metrics, latencies_ms: Iterable[float], *, pause_ms: int, path_warn_ms: int
+        self, metrics: Metrics, latencies_ms: Iterable[float], *, pause_ms: int, rules: ObservabilityOptions
     ) -> None:
         self._metrics = metrics
         self._latencies_ms = latencies_ms
         self._pause_ms = pause_ms
-        self._path_warn_ms = path_warn_ms
+        self._rules = rules
         metrics.web_task_pause_ms.set(pause_ms)
 
     def counters(self, picture: Picture) -> Counters:
         """Show what was counted since the start."""
         metrics = self._metrics
-        slow = metrics.slow_path_total.read()
         return Counters(
             stats=StatsCounters(
                 requests_total=_read(metrics.stats_requests_total),
                 stale_total=_read(metrics.stats_stale_total),
                 snapshot_updated_at_ms=picture.at_ms,
             ),
+            service_catalog=_catalogue(picture.services),
             model_not_available=self._model_not_available(),
             dispatch_exclude=DispatchExclude(self._excluded(picture)),
             web_task_segmentation=self._segmentation(),
-            observability=ObservabilityCounters(
-                slow_path_total=sum(slow.values()),
-                path_warn_ms=self._path_warn_ms,
-                slow_path_by_path=_top(slow),
-            ),
+            observability=self._slowness(),
             asr=AsrCounters(self._latency()),
         )
 
@@ -156,6 +169,17 @@ class CounterViews:
             other_reason_total=_others(by_reason),
             other_rate_limited_node_total=_others(limited),
             other_marked_node_total=_others(marked),
+        )
+
+    def _slowness(self) -> ObservabilityCounters:
+        slow, waits = self._metrics.slow_path_total.read(), self._metrics.slow_lock_wait_total.read()
+        return ObservabilityCounters(
+            slow_lock_wait_total=sum(waits.values()),
+            slow_path_total=sum(slow.values()),
+            lock_wait_warn_ms=self._rules.lock_wait_warn_ms,
+            path_warn_ms=self._rules.path_warn_ms,
+            slow_lock_wait_by_lock=_top(waits),
+            slow_path_by_path=_top(slow),
         )
 
     def _excluded(self, picture: Picture) -> list[ExcludedNodes]:
@@ -187,6 +211,18 @@ class CounterViews:
         known = list(self._latencies_ms)
         p50, p95, p99 = (round(percentile(known, part)) for part in (0.5, 0.95, 0.99))
         return LatencyCounters(p50, p95, p99, len(known))
+
+
+def _catalogue(standing: Standing) -> CatalogueCounters:
+    return CatalogueCounters(
+        fetched_at_ms=standing.fetched_at_ms,
+        last_success_at_ms=standing.last_success_at_ms,
+        fail_count=standing.fail_count,
+        last_error=standing.last_error,
+        source=standing.source,
+        services=len(standing.catalogue.services),
+        skipped=standing.catalogue.skipped,
+    )
 
 
 def _read(counter: Counter) -> int:

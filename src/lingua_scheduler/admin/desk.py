@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 from aiohttp import web
 
 from lingua_scheduler.admin.autoscale import Autoscaler
+from lingua_scheduler.admin.boards import Boards
 from lingua_scheduler.admin.census import Census
 from lingua_scheduler.admin.cluster import ClusterViews, version_number
 from lingua_scheduler.admin.counters import CounterViews
@@ -24,13 +25,17 @@ from lingua_scheduler.admin.pools import Pools
 from lingua_scheduler.admin.probes import Probes
 from lingua_scheduler.admin.read_model import ReadModel, Sources, Surveyor
 from lingua_scheduler.admin.sessions import language_about
+from lingua_scheduler.admin.siblings import SiblingMetrics
+from lingua_scheduler.admin.trends import TrendKeeper
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.autoscale import AutoscaleOptions
+from lingua_scheduler.core.catalogue import Standing
 from lingua_scheduler.core.company import Presence
-from lingua_scheduler.core.model import InstanceId
+from lingua_scheduler.core.model import InstanceId, Languages
 from lingua_scheduler.core.pools import PoolPlan, PoolsOptions
 from lingua_scheduler.flow.company import Company
 from lingua_scheduler.flow.drain import Drain, DrainOptions
+from lingua_scheduler.flow.losses import Losses
 from lingua_scheduler.flow.node_orders import NodeOrders
 from lingua_scheduler.flow.pairing import Pairing
 from lingua_scheduler.flow.roster import Roster
@@ -54,6 +59,7 @@ class DeskHome:
     snapshot: Snapshot
     plan: PoolPlan
     sessions: Callable[[], Iterable[Session]]
+    languages: Mapping[Languages, int]  # how many sessions speak and want what
     roster: Roster
     census: Census
     survey: Surveyor
@@ -62,6 +68,9 @@ class DeskHome:
     drain: Drain
     orders: NodeOrders
     complaints: Callable[[], list[str]]
+    processes: SiblingMetrics
+    losses: Losses
+    services: Callable[[], Standing]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,17 +90,29 @@ class DeskRules:
 class Desk:
     """Everything that can be asked over HTTP, behind one guard."""
 
-    def __init__(self, home: DeskHome, rules: DeskRules, guard: Guard) -> None:
+    def __init__(
+        self, home: DeskHome, rules: DeskRules, guard: Guard, *, for_talkers: Iterable[Endpoint] = ()
+    ) -> None:
         self._home = home
         self._guard = guard
         self._scaler = Autoscaler(
             home.instance_id, home.census, rules.autoscale, clock=home.clock, metrics=home.metrics
         )
         self.model = ReadModel(
-            Sources(home.snapshot, home.company, home.presence, home.survey, self._scaler.look),
+            Sources(
+                home.snapshot,
+                home.company,
+                home.presence,
+                home.survey,
+                self._scaler.look,
+                home.services,
+                lambda: home.losses.instances,
+            ),
             home.clock,
             home.metrics,
         )
+        self._trends = TrendKeeper(home.metrics, home.clock)
+        pools = Pools(rules.pools, home.plan, self.model, home.simulation)
         nodes = NodeViews(round(rules.heartbeat_timeout_s * 1000))
         lookouts = Lookouts(
             self.model,
@@ -101,16 +122,18 @@ class Desk:
                 home.metrics,
                 home.census.latencies_ms,
                 pause_ms=rules.pause_ms,
-                path_warn_ms=rules.observability.path_warn_ms,
+                rules=rules.observability,
             ),
             here=(home.sessions, home.roster, home.clock),
         )
         self.endpoints: list[Endpoint] = [
-            *Probes(home.metrics, home.complaints, open_metrics=rules.admin.open_metrics).endpoints(),
+            *Probes(home.processes, home.complaints, open_metrics=rules.admin.open_metrics).endpoints(),
             *lookouts.endpoints(),
-            *Pools(rules.pools, home.plan, self.model, home.simulation).endpoints(),
+            *pools.endpoints(),
+            *Boards(self.model, self._trends, pools, (home.instance_id, home.complaints)).endpoints(),
             *PairingDesk(home.pairing, home.snapshot).endpoints(),
             *Operations(home.drain, home.orders, rules.drain).endpoints(),
+            *for_talkers,
         ]
         self.endpoints.append(
             Endpoint(
@@ -135,6 +158,8 @@ class Desk:
     async def refresh(self) -> None:
         """Look at the deployment again."""
         await self.model.refresh()
+        self._home.losses.review(*self.model.present())
+        self._trends.look(self.model.picture)
 
     def about(self) -> dict[str, int]:
         """Tell the other instances what people want to know of this one."""
@@ -142,7 +167,8 @@ class Desk:
             "pid": self._home.pid,
             "version": version_number(),
             **self._scaler.about(),
-            **language_about(self._home.sessions()),
+            **self._trends.about(),
+            **language_about(self._home.languages),
         }
 
     async def _document(self, request: web.Request) -> web.Response:

@@ -45,7 +45,9 @@ class Endpoint:
     problems: tuple[int, ...] = ()  # what may go wrong beyond what every guarded endpoint may say
     others: Mapping[int, Any] = field(default_factory=dict)  # types of answers with another status
     open: bool = False  # for everybody
+    shows: str = ""  # what those show for whom it is, when they are no operators: a scheme of the document
     media: str = "application/json"
+    other_media: tuple[str, ...] = ()  # further forms in which the answer may come
 
 
 class BadParameter(Exception):

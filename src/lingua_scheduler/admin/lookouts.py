@@ -12,7 +12,7 @@ from lingua_scheduler.admin.cluster import Cluster, ClusterViews, DeadLetterPage
 from lingua_scheduler.admin.counters import Counters, CounterViews
 from lingua_scheduler.admin.endpoint import LIMIT, PAGE, Endpoint, Handler, limit, path_word, query_word, word
 from lingua_scheduler.admin.guard import json_answer, problem
-from lingua_scheduler.admin.nodes import NodeDetail, NodePage, NodeViews
+from lingua_scheduler.admin.nodes import FILTER, NodeDetail, NodeFilter, NodePage, NodeViews
 from lingua_scheduler.admin.read_model import ReadModel
 from lingua_scheduler.admin.sessions import JobRow, SessionPage, job_row, session_page
 from lingua_scheduler.admin.stats import Stats, stats
@@ -42,58 +42,61 @@ class Lookouts:
 
     def endpoints(self) -> list[Endpoint]:
         """Give what to serve."""
+        return [*self._of_all(), *self._of_some()]
 
-        def look(path: str, about: str, handler: Handler, answer: Any, **more: Any) -> Endpoint:
-            path = f"/api/v1/{path}"
-            return Endpoint(method="GET", path=path, about=about, handler=handler, answer=answer, **more)
-
-        node_id, job_id = path_word("node_id", "Id of the node."), path_word("job_id", "Id of the job.")
-        group = (query_word("pool", "Number of a pool, or all."), query_word("pair", "Like zh:en, or all."))
+    def _of_all(self) -> list[Endpoint]:
         return [
-            look(
+            _look(
                 "stats", "Languages, nodes, services and spare power, of all instances.", self._stats, Stats
             ),
-            look("metrics", "What this instance has counted since its start.", self._metrics, Counters),
-            look(
+            _look("metrics", "What this instance has counted since its start.", self._metrics, Counters),
+            _look(
                 "cluster", "Every instance, and a page of all nodes.", self._cluster, Cluster, parameters=PAGE
             ),
-            look("nodes", "A page of all nodes.", self._nodes, NodePage, parameters=PAGE),
-            look(
-                "nodes/{node_id}",
-                "One node, and why it is not chosen.",
-                self._node,
-                NodeDetail,
-                parameters=(node_id,),
-                problems=(404,),
-            ),
-            look(
+            _look("nodes", "A page of all nodes.", self._nodes, NodePage, parameters=(*PAGE, *FILTER)),
+            _look(
                 "sessions",
                 "A page of this instance's sessions.",
                 self._sessions,
                 SessionPage,
                 parameters=PAGE,
             ),
-            look(
-                "jobs/{job_id}",
-                "One job of this instance's sessions, while it lives and a short while after.",
-                self._job,
-                JobRow,
-                parameters=(job_id,),
-                problems=(404,),
-            ),
-            look(
-                "autoscale",
-                "How many nodes the load asks for, as flat numbers of one group.",
-                self._autoscale,
-                ScalingAnswer,
-                parameters=group,
-            ),
-            look(
+            _look(
                 "dead-letters",
                 "How many letters nobody could deal with, and the newest of them.",
                 self._dead_letters,
                 DeadLetterPage,
                 parameters=(LIMIT,),
+            ),
+        ]
+
+    def _of_some(self) -> list[Endpoint]:
+        return [
+            _look(
+                "nodes/{node_id}",
+                "One node, and why it is not chosen.",
+                self._node,
+                NodeDetail,
+                parameters=(path_word("node_id", "Id of the node."),),
+                problems=(404,),
+            ),
+            _look(
+                "jobs/{job_id}",
+                "One job of this instance's sessions, while it lives and a short while after.",
+                self._job,
+                JobRow,
+                parameters=(path_word("job_id", "Id of the job."),),
+                problems=(404,),
+            ),
+            _look(
+                "autoscale",
+                "How many nodes the load asks for, as flat numbers of one group.",
+                self._autoscale,
+                ScalingAnswer,
+                parameters=(
+                    query_word("pool", "Number of a pool, or all."),
+                    query_word("pair", "Like zh:en, or all."),
+                ),
             ),
         ]
 
@@ -110,7 +113,7 @@ class Lookouts:
         )
 
     async def _nodes(self, request: web.Request) -> web.Response:
-        page = limit(request), word(request, "cursor")
+        page = limit(request), word(request, "cursor"), NodeFilter.of(request)
         return self._model.answer(
             request, ("nodes", *page), lambda picture: self._nodes_view.page(picture, *page)
         )
@@ -145,3 +148,8 @@ class Lookouts:
     async def _dead_letters(self, request: web.Request) -> web.Response:
         most = limit(request)
         return self._model.answer(request, ("dead", most), lambda picture: dead_letters(picture, most))
+
+
+def _look(path: str, about: str, handler: Handler, answer: Any, **more: Any) -> Endpoint:
+    path = f"/api/v1/{path}"
+    return Endpoint(method="GET", path=path, about=about, handler=handler, answer=answer, **more)

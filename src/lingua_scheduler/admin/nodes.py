@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from aiohttp import web
 
+from lingua_scheduler.admin.endpoint import BadParameter, Parameter, query_word, word
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.said import Said, number, rows, table, text
 from lingua_scheduler.core.model import NodeId
@@ -13,6 +16,8 @@ from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.store.survey import About
 
 _MOST_SERVICES = 64
+_READY, _OUT = "ready", "out"
+_STATES = (_READY, _OUT, *(reason.value for reason in Exclusion))
 
 _WHY = {
     Exclusion.OFFLINE: "it cannot be reached: its connection, its lease or its instance is gone",
@@ -82,8 +87,50 @@ class NodePage(msgspec.Struct, frozen=True):
     """Nodes in the order of their ids; `next` is the cursor of the page after, null on the last one."""
 
     total: int
+    matched: int  # of all, those that were asked for
     nodes: list[NodeRow]
     next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFilter:
+    """Which nodes somebody wants to see."""
+
+    find: str = ""  # in the id, platform, instance or a service, in lower case
+    state: str = ""  # `ready`, `out`, or the reason why a node is not chosen
+
+    @classmethod
+    def of(cls, request: web.Request) -> NodeFilter:
+        """Read it from the address; BadParameter when there is no such state."""
+        find, state = word(request, "find").lower(), word(request, "state")
+        if state and state not in _STATES:
+            raise BadParameter(f"state: expected one of {', '.join(_STATES)}")
+        return cls(find, state)
+
+    def takes(self, picture: Picture, facts: NodeFacts) -> bool:
+        """Whether this node is wanted."""
+        reason = exclusion(picture, facts) if self.state else None
+        in_state = {"": True, _READY: reason is None, _OUT: reason is not None}
+        return in_state.get(self.state, reason == self.state) and self._finds(picture, facts)
+
+    def _finds(self, picture: Picture, facts: NodeFacts) -> bool:
+        if not self.find:
+            return True
+        said = picture.abouts.get(facts.node_id, About()).said
+        services = (text(each, "service_id") for each in rows(said, "services"))
+        places = (facts.node_id, facts.owner, text(said, "platform"), *services)
+        return any(self.find in each.lower() for each in places)
+
+
+FILTER = (
+    query_word("find", "Text in the id, the platform, the instance or a service of the node."),
+    Parameter(
+        "state",
+        "Nodes that may be chosen, those that may not, or the reason why not.",
+        {"type": "string", "enum": list(_STATES)},
+    ),
+)
+"""What a caller may say of the nodes to list."""
 
 
 class NodeViews:
@@ -92,12 +139,14 @@ class NodeViews:
     def __init__(self, lease_ms: int) -> None:
         self._lease_ms = lease_ms  # of a node that did not ask for a shorter one
 
-    def page(self, picture: Picture, limit: int, cursor: str) -> NodePage:
+    def page(self, picture: Picture, limit: int, cursor: str, wanted: NodeFilter | None = None) -> NodePage:
         """Show some nodes, from the one after the cursor on."""
-        after = [facts for facts in picture.nodes if facts.node_id > cursor]
+        matched = [facts for facts in picture.nodes if wanted is None or wanted.takes(picture, facts)]
+        after = [facts for facts in matched if facts.node_id > cursor]
         shown = after[:limit]
         return NodePage(
             total=len(picture.nodes),
+            matched=len(matched),
             nodes=[self.row(picture, facts) for facts in shown],
             next=shown[-1].node_id if len(after) > limit else None,
         )

@@ -16,6 +16,13 @@ _REF = "#/components/schemas/{name}"
 _GUARDED = (401, 403)
 _SAID = (400, 414)
 _SENT = (413, 415)
+_SCHEMES = {
+    "admin": "The value of `admin.token`, or an admin key.",
+    "tenant": "A tenant key.",
+    "session": "A session token, or a tenant key.",
+    "transcript": "The `transcript_token` of a session.",
+}
+"""What callers show, and for whom."""
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -42,7 +49,7 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "info": {
             "title": "Lingua Scheduler",
             "version": __version__,
-            "description": "What operators, dashboards and autoscalers may ask of one instance.",
+            "description": "What operators, dashboards, autoscalers and talkers may ask of one instance.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": "/"}],
@@ -50,7 +57,8 @@ def document(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "admin": {"type": "http", "scheme": "bearer", "description": "The value of `admin.token`."}
+                name: {"type": "http", "scheme": "bearer", "description": about}
+                for name, about in _SCHEMES.items()
             },
         },
     }
@@ -67,8 +75,8 @@ def _operation(each: Endpoint, schemas: Mapping[Any, Any]) -> dict[str, Any]:
     if each.body is not None:
         sent = {"application/json": {"schema": schemas[each.body]}}
         described["requestBody"] = {"required": True, "content": sent}
-    if not each.open:
-        described["security"] = [{"admin": []}, {}]
+    if shown := each.shows or ("" if each.open else "admin"):
+        described["security"] = [{shown: []}, {}]
     return described
 
 
@@ -81,7 +89,10 @@ def _answers(each: Endpoint, schemas: Mapping[Any, Any]) -> dict[str, Any]:
     return {
         str(status): {
             "description": HTTPStatus(status).phrase,
-            "content": {each.media: {"schema": {"type": "string"} if kind is None else schemas[kind]}},
+            "content": {
+                media: {"schema": {"type": "string"} if kind is None else schemas[kind]}
+                for media in (each.media, *each.other_media)
+            },
         }
         for status, kind in {each.status: each.answer, **each.others}.items()
     }

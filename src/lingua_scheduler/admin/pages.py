@@ -1,4 +1,4 @@
-"""The pages for people: to talk at `/`, rooms at `/room`, their files, and the languages they can offer."""
+"""The pages for people: to talk at `/`, rooms at `/room`, those of operators, and the languages on offer."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Final
 import msgspec
 from aiohttp import ETag, hdrs, web
 
+from lingua_scheduler.admin.endpoint import Endpoint
+from lingua_scheduler.admin.guard import json_answer
 from lingua_scheduler.core.placement import NodeFacts
 from lingua_scheduler.flow.snapshot import Snapshot
 
@@ -26,6 +28,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.\-]+(:\d+)?|\[[0-9A-Fa-f:.]+\](:\d+)?")
 _LANGUAGE: Final = re.compile(r"[a-z0-9_-]{1,35}")  # what a client may ask for
 _TALK: Final = "talk.html"
 _ROOM: Final = "room.html"
+_OPERATORS: Final = ("dashboard", "cluster", "compute-power", "models", "languages")
 _CAPTIONS: Final = frozenset({"asr", "nmt"})  # the services without which nothing is translated
 _VOICE: Final = "tts"
 
@@ -68,8 +71,21 @@ class Pages:
             web.get("/", self._talk),
             web.get("/room", self._room),
             web.get(r"/room/{code:\d{6}}", self._room),
+            *(web.get(f"/{page}", self._board) for page in _OPERATORS),
             web.get("/web/{name}", self._file),
-            web.get("/api/v1/languages", self._languages),
+        ]
+
+    def endpoints(self) -> list[Endpoint]:
+        """Give what the pages ask for."""
+        return [
+            Endpoint(
+                method="GET",
+                path="/api/v1/languages",
+                about="What can be translated now, by nodes that everybody may use.",
+                handler=self._languages,
+                answer=ServedLanguages,
+                open=True,
+            )
         ]
 
     async def _talk(self, request: web.Request) -> web.Response:
@@ -78,6 +94,9 @@ class Pages:
     async def _room(self, request: web.Request) -> web.Response:
         return _answer(request, self._files[_ROOM])
 
+    async def _board(self, request: web.Request) -> web.Response:
+        return _answer(request, self._files[f"{request.path.strip('/')}.html"])
+
     async def _file(self, request: web.Request) -> web.Response:
         found = self._files.get(request.match_info["name"])
         if found is None:
@@ -85,9 +104,9 @@ class Pages:
         return _answer(request, found)
 
     async def _languages(self, _request: web.Request) -> web.Response:
-        body = msgspec.json.encode({"languages": served_languages(self._snapshot.nodes())})
-        headers = {hdrs.CACHE_CONTROL: "no-store", "X-Content-Type-Options": "nosniff"}
-        return web.Response(body=body, content_type="application/json", headers=headers)
+        answer = json_answer(ServedLanguages(served_languages(self._snapshot.nodes())))
+        answer.headers.update({hdrs.CACHE_CONTROL: "no-store", "X-Content-Type-Options": "nosniff"})
+        return answer
 
 
 class ServedLanguage(msgspec.Struct, frozen=True):
@@ -96,6 +115,12 @@ class ServedLanguage(msgspec.Struct, frozen=True):
     lang: str
     into: list[str]
     voiced: list[str]
+
+
+class ServedLanguages(msgspec.Struct, frozen=True):
+    """Every language that can be translated now."""
+
+    languages: list[ServedLanguage]
 
 
 def served_languages(nodes: list[NodeFacts]) -> list[ServedLanguage]:

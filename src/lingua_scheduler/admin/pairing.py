@@ -40,6 +40,8 @@ _decode = msgspec.json.Decoder(PairingOrder).decode
 class _Reply:
     """Takes what would be sent to the node."""
 
+    close_code: int | None = None
+
     def __init__(self) -> None:
         self.said: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 

@@ -11,6 +11,7 @@ from aiohttp import web
 from lingua_scheduler.admin.endpoint import BadParameter, Endpoint, Parameter, query_word, word
 from lingua_scheduler.admin.guard import json_answer, problem
 from lingua_scheduler.admin.read_model import Picture, ReadModel
+from lingua_scheduler.admin.said import rows, text
 from lingua_scheduler.core.model import NodeId, Pair, PoolId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.core.pools import PoolPlan, PoolsOptions
@@ -120,9 +121,9 @@ class Pools:
         nodes: dict[PoolId, list[NodeFacts]] = {pool: [] for pool in self._plan.known}
         for facts in picture.nodes:
             nodes[facts.pool].append(facts)
-        return PoolsAnswer(self._options, [self._pool(*each) for each in sorted(nodes.items())])
+        return PoolsAnswer(self._options, [self._pool(picture, *each) for each in sorted(nodes.items())])
 
-    def _pool(self, pool: PoolId, members: list[NodeFacts]) -> PoolRow:
+    def _pool(self, picture: Picture, pool: PoolId, members: list[NodeFacts]) -> PoolRow:
         names = {named.pool_id: named.name for named in self._options.by_capability}
         ready = [facts for facts in members if facts.closed is None]
         return PoolRow(
@@ -132,7 +133,9 @@ class Pools:
             total_nodes=len(members),
             online_nodes=sum(facts.closed is not Exclusion.OFFLINE for facts in members),
             ready_nodes=len(ready),
-            core_services_installed=dict(Counter(kind for facts in members for kind in facts.types)),
+            core_services_installed=dict(
+                Counter(kind for facts in members for kind in installed_types(picture, facts))
+            ),
             core_services_ready=dict(Counter(kind for facts in ready for kind in facts.types)),
             sample_node_ids=[*sorted(facts.node_id for facts in members)[:_SAMPLE]],
         )
@@ -159,6 +162,13 @@ class Pools:
             ),
             breakdown={reason.value: answer.breakdown.get(reason, 0) for reason in Exclusion},
         )
+
+
+def installed_types(picture: Picture, facts: NodeFacts) -> frozenset[str]:
+    """Name the types of service that a node has, ready or not."""
+    about = picture.abouts.get(facts.node_id)
+    named = {text(service, "type") for service in rows(about.said, "services")} if about else set()
+    return facts.types | (named - {""})
 
 
 def _question(request: web.Request) -> Question:

@@ -17,9 +17,10 @@ from aiohttp import ETag, hdrs, web
 
 from lingua_scheduler.admin.autoscale import Scaling
 from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.catalogue import Standing
 from lingua_scheduler.core.company import Presence
 from lingua_scheduler.core.model import InstanceId, NodeId
-from lingua_scheduler.core.placement import NodeFacts
+from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.company import Company
 from lingua_scheduler.flow.snapshot import Snapshot
@@ -34,7 +35,8 @@ _BATCH = 100  # nodes asked about at a time
 _NODE_EVERY_S = 2.0
 _MAIL_EVERY_S = 5.0
 _DEAD_SHOWN = 50
-_STALE_S = 10.0
+STALE_S = 10.0
+"""A picture that is older is counted as stale."""
 _MOST_MADE = 256
 _HEADERS = {hdrs.CACHE_CONTROL: "private, no-cache", "X-Content-Type-Options": "nosniff"}
 
@@ -52,6 +54,8 @@ class Picture:
     mail: Mapping[InstanceId, Mail] = field(default_factory=dict)
     dead: tuple[DeadLetter, ...] = ()  # the newest ones
     scaling: Scaling = field(default_factory=Scaling)
+    services: Standing = field(default_factory=Standing)  # what the model hub offers
+    lost: tuple[InstanceId, ...] = ()  # instances that died lately
 
 
 class Surveyor(Protocol):
@@ -79,6 +83,8 @@ class Sources:
     own: Callable[[], Presence]  # this instance as it is now
     survey: Surveyor
     scaling: Callable[[list[NodeFacts], Mapping[NodeId, About], Mapping[InstanceId, Presence]], Scaling]
+    services: Callable[[], Standing] = Standing
+    lost: Callable[[], tuple[InstanceId, ...]] = tuple
 
 
 class ReadModel:
@@ -123,9 +129,21 @@ class ReadModel:
             mail=mail,
             dead=dead,
             scaling=scaling,
+            services=sources.services(),
+            lost=sources.lost(),
         )
         self._made.clear()
         self._metrics.took("read_model", self._clock.now() - began)
+
+    def present(self) -> tuple[set[NodeId], set[InstanceId]]:
+        """Name the nodes and instances that are there."""
+        picture = self.picture
+        there = {
+            facts.node_id
+            for facts in picture.nodes
+            if facts.owner in picture.reachable and facts.closed is not Exclusion.OFFLINE
+        }
+        return there, {*picture.reachable}
 
     async def _abouts(self, nodes: list[NodeFacts]) -> dict[NodeId, About]:
         """Ask about some nodes, those first that were not asked about for the longest time."""
@@ -155,7 +173,7 @@ class ReadModel:
         """Answer with what is made of the picture; `key` names it, everything it depends on included."""
         began = self._clock.now()
         self._metrics.stats_requests_total.inc()
-        if self.age_s() > _STALE_S:
+        if self.age_s() > STALE_S:
             self._metrics.stats_stale_total.inc()
         made = self._made.get(key)
         if made is None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from lingua_scheduler.admin.autoscale import pair_label
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import Languages
 from lingua_scheduler.flow.job import Job
@@ -15,7 +16,8 @@ from lingua_scheduler.flow.session import Session
 
 _TWO_WAY = "two_way_auto"
 _MOST_LANGUAGES = 64
-_SRC, _TGT, _SEPARATOR = "src", "tgt", "/"
+_MOST_PAIRS = 64
+_SRC, _TGT, _PAIR, _SEPARATOR = "src", "tgt", "pair", "/"
 
 
 class SessionRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,12 +129,15 @@ def job_row(job: Job, clock: Clock) -> JobRow:
     )
 
 
-def language_about(sessions: Iterable[Session]) -> dict[str, int]:
-    """Tell the other instances how often each language is spoken and wanted; the most frequent ones only."""
-    counted = Counter(
-        _SEPARATOR.join((side, lang)) for session in sessions for side, lang in _uses(session.languages)
-    )
-    return dict(counted.most_common(_MOST_LANGUAGES))
+def language_about(asked: Mapping[Languages, int]) -> dict[str, int]:
+    """Tell the other instances how often each language and pair is asked for; the most frequent only."""
+    counted: Counter[str] = Counter()
+    pairs: Counter[str] = Counter()
+    for each, sessions in asked.items():
+        for use in _uses(each):
+            counted[_SEPARATOR.join(use)] += sessions
+        pairs[_SEPARATOR.join((_PAIR, pair_label(each.pairs(each.tgt))))] += sessions
+    return dict([*counted.most_common(_MOST_LANGUAGES), *pairs.most_common(_MOST_PAIRS)])
 
 
 def read_languages(about: dict[str, int]) -> dict[str, tuple[int, int]]:
@@ -146,6 +151,12 @@ def read_languages(about: dict[str, int]) -> dict[str, tuple[int, int]]:
         elif separator and side == _TGT:
             found[lang] = (spoken, wanted + count)
     return found
+
+
+def read_pairs(about: dict[str, int]) -> dict[str, int]:
+    """Read what an instance told: how many sessions ask for each pair, or for several at once."""
+    start = _PAIR + _SEPARATOR
+    return {name.removeprefix(start): count for name, count in about.items() if name.startswith(start)}
 
 
 def _uses(languages: Languages) -> Iterable[tuple[str, str]]:

@@ -10,6 +10,7 @@ from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.said import Said, number, rows, table, text
 from lingua_scheduler.admin.sessions import read_languages
+from lingua_scheduler.core.catalogue import Service, merged
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.store.survey import About
 
@@ -43,22 +44,6 @@ class WebClients(msgspec.Struct, frozen=True):
     language_usage: dict[str, LanguageUse] = {}
 
 
-class ServiceVariant(msgspec.Struct, frozen=True):
-    """A version of a service on a platform."""
-
-    version: str
-    platform: str
-
-
-class OfferedService(msgspec.Struct, frozen=True):
-    """A service that some node has."""
-
-    service_id: str
-    name: str
-    latest_version: str
-    variants: list[ServiceVariant]
-
-
 class NodePower(msgspec.Struct, frozen=True):
     """What a node has to spare."""
 
@@ -85,7 +70,7 @@ class NodeStats(msgspec.Struct, frozen=True):
     type_node_counts: dict[str, int] = {}
     type_in_use_counts: dict[str, int] = {}
     service_node_counts: dict[str, int] = {}
-    available_services: list[OfferedService] = []
+    available_services: list[Service] = []
     total_services: int = 0
     compute_power: ComputePower = ComputePower()
 
@@ -131,27 +116,19 @@ def _nodes(picture: Picture, online: list[NodeFacts]) -> NodeStats:
         holders.update({service_id for service_id, _, _ in mine})
         for service_id, version, platform in mine:
             services.setdefault(service_id, set()).add((version, platform))
+    offered = picture.services.catalogue.services
     known = [service_id for service_id, _ in holders.most_common(_MOST_SERVICES)]
     return NodeStats(
         connected_nodes=len(online),
         type_node_counts=dict(types),
         type_in_use_counts=dict(in_use),
         service_node_counts={service_id: holders[service_id] for service_id in known},
-        available_services=[_offered(service_id, services[service_id]) for service_id in sorted(known)],
-        total_services=len(services),
-        compute_power=_power([_spare(facts, picture.abouts.get(facts.node_id, About())) for facts in online]),
+        available_services=merged(offered, services, _MOST_SERVICES),
+        total_services=len({*services, *(each.service_id for each in offered)}),
+        compute_power=_power(
+            [spare_power(facts, picture.abouts.get(facts.node_id, About())) for facts in online]
+        ),
     )
-
-
-def _offered(service_id: str, variants: set[tuple[str, str]]) -> OfferedService:
-    latest = max((version for version, _ in variants), key=_by_number)
-    shown = [ServiceVariant(version, platform) for version, platform in sorted(variants)]
-    return OfferedService(service_id, service_id, latest, shown)
-
-
-def _by_number(version: str) -> list[tuple[int, str]]:
-    """Order 1.10 after 1.9."""
-    return [(int(part) if part.isdecimal() else -1, part) for part in version.split(".")]
 
 
 def _power(nodes: list[NodePower]) -> ComputePower:
@@ -164,7 +141,8 @@ def _power(nodes: list[NodePower]) -> ComputePower:
     )
 
 
-def _spare(facts: NodeFacts, about: About) -> NodePower:
+def spare_power(facts: NodeFacts, about: About) -> NodePower:
+    """Tell what a node has to spare."""
     hardware, usage = table(about.said, "hardware"), table(about.said, "usage")
     gpu_gb = sum(number(gpu, "memory_gb") or 0.0 for gpu in rows(hardware, "gpus"))
     return NodePower(

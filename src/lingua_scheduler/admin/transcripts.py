@@ -15,7 +15,8 @@ from typing import Final
 
 from aiohttp import hdrs, web
 
-from lingua_scheduler.admin.guard import problem
+from lingua_scheduler.admin.endpoint import Endpoint, Handler, Parameter, path_word
+from lingua_scheduler.admin.guard import credential, problem
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import SessionId
 from lingua_scheduler.core.pairing import Quota, neighbourhood
@@ -27,10 +28,18 @@ from lingua_scheduler.flow.transcripts import Transcripts
 Find = Callable[[SessionId | None], Awaitable[Transcript | None]]
 
 _USAGE: Final = "format is txt, json, srt or vtt; show is both, source or translated; lang is a language tag"
-_BEARER: Final = "bearer "
 _MINUTE_S: Final = 60
 _LANG: Final = re.compile(r"[A-Za-z0-9_-]{1,35}")
-_PARAMETERS: Final = frozenset({"format", "show", "lang"})
+_QUERY: Final = (
+    Parameter("format", "Kind of file.", {"type": "string", "enum": [*Format], "default": "txt"}),
+    Parameter("show", "Words as said, translated, or both.", {"enum": [*Show], "default": "both"}),
+    Parameter(
+        "lang",
+        "Translations into this language only.",
+        {"type": "string", "pattern": f"^({_LANG.pattern})?$"},
+    ),
+)
+_PARAMETERS: Final = frozenset(each.name for each in _QUERY)
 _TYPES: Final = {
     Format.TXT: "text/plain",
     Format.JSON: "application/json",
@@ -54,11 +63,16 @@ class TranscriptFiles:
         self._clock = clock
         self._reads = Quota(transcripts.options.reads_per_minute, _MINUTE_S)
 
-    def routes(self) -> list[web.RouteDef]:
-        """Give the routes to add to the server."""
+    def endpoints(self) -> list[Endpoint]:
+        """Give what to serve."""
         return [
-            web.get("/api/v1/transcripts/session", self._session, allow_head=False),
-            web.get("/api/v1/transcripts/room/{code}", self._room, allow_head=False),
+            _file("session", "What one session said, and what others heard of it, as a file.", self._session),
+            _file(
+                "room/{code}",
+                "What was said in a room while the caller was there, as a file.",
+                self._room,
+                path_word("code", "Code of the room."),
+            ),
         ]
 
     async def _session(self, request: web.Request) -> web.Response:
@@ -78,7 +92,7 @@ class TranscriptFiles:
         wish = _wish(request)
         if wish is None:
             return problem(400, "Bad Request", _USAGE)
-        reader = self._transcripts.reader(_token(request))
+        reader = self._transcripts.reader(credential(request) or "")
         if not self._reads.take(reader or neighbourhood(request.remote or ""), self._clock.now()):
             refusal = problem(429, "Too Many Requests", "ask again in a minute")
             refusal.headers[hdrs.RETRY_AFTER] = str(_MINUTE_S)
@@ -99,11 +113,20 @@ class TranscriptFiles:
         )
 
 
-def _token(request: web.Request) -> str:
-    said = request.headers.getall(hdrs.AUTHORIZATION, ())
-    if len(said) != 1 or said[0][: len(_BEARER)].lower() != _BEARER:
-        return ""
-    return said[0][len(_BEARER) :].strip()
+def _file(path: str, about: str, handler: Handler, *parameters: Parameter) -> Endpoint:
+    return Endpoint(
+        method="GET",
+        path=f"/api/v1/transcripts/{path}",
+        about=about,
+        handler=handler,
+        answer=None,
+        parameters=(*parameters, *_QUERY),
+        problems=(404, 429, 503),
+        open=True,
+        shows="transcript",
+        media=_TYPES[Format.TXT],
+        other_media=tuple(kind for form, kind in _TYPES.items() if form is not Format.TXT),
+    )
 
 
 def _wish(request: web.Request) -> Wish | None:

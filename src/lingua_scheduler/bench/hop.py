@@ -72,7 +72,7 @@ async def measure(*, rounds: int) -> Report:
     await asyncio.to_thread(redis.start)
     try:
         async with instance(redis.url, "bench-a") as a, instance(redis.url, "bench-b") as b:
-            return await _measured(a, b, rounds)
+            return await _measured(a.url, b.url, rounds)
     finally:
         await asyncio.to_thread(redis.stop)
 

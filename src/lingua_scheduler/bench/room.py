@@ -95,10 +95,10 @@ async def measure(*, rounds: int, listeners: int) -> Report:
     try:
         room = {"LINGUA_ROOMS__CAPACITY": str(listeners + 1), "LINGUA_ROOMS__GUESSES_PER_MINUTE": "1000"}
         async with (
-            instance(redis.url, "bench-a", **room) as a,
-            instance(redis.url, "bench-b", **room) as b,
+            instance(redis.url, "bench-a", room) as a,
+            instance(redis.url, "bench-b", room) as b,
         ):
-            return await _measured({"same": a, "other": b}, rounds, listeners)
+            return await _measured({"same": a.url, "other": b.url}, rounds, listeners)
     finally:
         await asyncio.to_thread(redis.stop)
 

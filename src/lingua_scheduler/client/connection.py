@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated
 
@@ -14,8 +14,8 @@ from aiohttp import ClientWSTimeout, WSMsgType
 
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused
 from lingua_scheduler.client.inbox import Inbox
-from lingua_scheduler.core.keys import bearer_header
-from lingua_scheduler.errors import InvalidMessage
+from lingua_scheduler.core.keys import NotLetIn, bearer_header
+from lingua_scheduler.errors import InvalidMessage, LinguaError
 from lingua_scheduler.secret import Secret
 from lingua_scheduler.wire.codec import DEFAULT_OPTIONS, decode_from_server
 from lingua_scheduler.wire.session import SessionCloseAck, ToClient
@@ -28,12 +28,15 @@ _REFUSALS = {401: "UNAUTHORISED", 403: "FORBIDDEN"}
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
 _Socket = aiohttp.ClientWebSocketResponse[bool]
 
+TokenSource = Callable[[], Awaitable[str]]
+"""Gives a key or token that counts now; errors of the network mean that it may have one later."""
+
 
 class ClientOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a client keeps its connection."""
 
     token: Secret = Secret("")
-    """Key or token to show to the server; empty: none."""
+    """Key or token to show to the server; empty: none. A client with a `fresh_token` asks that instead."""
     heartbeat_s: _Seconds = 25.0
     """Time between two heartbeats of the client."""
     connect_timeout_s: _Seconds = 10.0
@@ -59,8 +62,15 @@ class ClientOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class Connection:
     """One socket at a time to one address, read by one task."""
 
-    def __init__(self, url: str, options: ClientOptions, http: aiohttp.ClientSession | None) -> None:
+    def __init__(
+        self,
+        url: str,
+        options: ClientOptions,
+        http: aiohttp.ClientSession | None,
+        fresh_token: TokenSource | None = None,
+    ) -> None:
         self.url = url
+        self.fresh_token = fresh_token  # asked before each connection
         self.inbox: Inbox[ToClient] = Inbox(options.inbox_bytes)
         self.unreadable = 0  # messages that are none of this protocol
         self.close_code: int | None = None  # set when the connection has ended
@@ -76,6 +86,7 @@ class Connection:
 
     async def open(self) -> None:
         """Connect; ServerUnreachable or SessionRefused when that fails."""
+        shown = bearer_header(await self._credential())
         http = self._shared_http
         if http is None:
             http = self._own_http = aiohttp.ClientSession()
@@ -83,7 +94,7 @@ class Connection:
             async with asyncio.timeout(self._options.connect_timeout_s):
                 self._socket = await http.ws_connect(
                     self.url,
-                    headers=bearer_header(self._options.token),
+                    headers=shown,
                     max_msg_size=_LARGEST_BYTES,
                     timeout=ClientWSTimeout(ws_close=_CLOSE_S),
                     decode_text=False,
@@ -100,6 +111,19 @@ class Connection:
         self.over.clear()
         self.inbox.begin()
         self._reading = asyncio.get_running_loop().create_task(self._read(self._socket), name="client reader")
+
+    async def _credential(self) -> str:
+        if self.fresh_token is None:
+            return self._options.token
+        try:
+            async with asyncio.timeout(self._options.connect_timeout_s):
+                return await self.fresh_token()
+        except (aiohttp.ClientError, OSError, TimeoutError):
+            raise ServerUnreachable("no fresh token can be had now") from None
+        except LinguaError:
+            raise
+        except Exception as error:
+            raise SessionRefused(NotLetIn.code, f"no fresh token: {type(error).__name__}") from error
 
     async def send(self, data: bytes, *, text: bool) -> None:
         """Send one frame; ConnectionLost when there is nobody to hear it."""

@@ -16,13 +16,14 @@ import aiohttp
 import msgspec
 
 from lingua_scheduler.aio import Tasks
-from lingua_scheduler.client.connection import ClientOptions
+from lingua_scheduler.client.connection import ClientOptions, TokenSource
 from lingua_scheduler.client.ends import Ends
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused
 from lingua_scheduler.client.kept import Kept
 from lingua_scheduler.client.pace import Burst, until
 from lingua_scheduler.client.session import NO_SESSION, SessionClient
 from lingua_scheduler.clock import Clock
+from lingua_scheduler.core.keys import NotLetIn
 from lingua_scheduler.errors import LinguaError
 from lingua_scheduler.wire.close import CloseCode, reconnects
 from lingua_scheduler.wire.session import (
@@ -47,7 +48,8 @@ _ELSEWHERE = (CloseCode.SERVICE_RESTART, CloseCode.GOING_AWAY, CloseCode.TRY_AGA
 class LastingClient(SessionClient):
     """A `SessionClient` that reconnects, to any of several servers; the ack of each return can be read.
 
-    It ends when the server wants no client any more or none answers for `reconnect_for_s`.
+    It ends when the server wants no client any more or none answers for `reconnect_for_s`. A token that has
+    expired does not let it come back: with `fresh_token` it shows another one each time.
     """
 
     def __init__(
@@ -58,11 +60,12 @@ class LastingClient(SessionClient):
         clock: Clock | None = None,
         options: ClientOptions | None = None,
         http: aiohttp.ClientSession | None = None,
+        fresh_token: TokenSource | None = None,
     ) -> None:
         if wish is None:
             raise ValueError(NO_SESSION)
         wish = msgspec.structs.replace(wish, supports_resume=True)
-        super().__init__(url, wish, clock=clock, options=options, http=http)
+        super().__init__(url, wish, clock=clock, options=options, http=http, fresh_token=fresh_token)
         self._kept = Kept(self._options.keep_bytes)
         self._ends = Ends()
         self._ready = asyncio.Event()  # connected, and all that was kept is said again; or given up
@@ -74,6 +77,7 @@ class LastingClient(SessionClient):
         self._leaving: asyncio.Task[None] | None = None
         self._connection.lasting = True
         self._connection.listener = self._take
+        self._refused_token = False  # while it tries to come back
         self.returns = 0  # how often it came back
 
     @property
@@ -226,6 +230,7 @@ class LastingClient(SessionClient):
         if code in _ELSEWHERE:
             self._urls.rotate(-1)
         options, begun, attempt = self._options, self._clock.now(), 0
+        self._refused_token = False
         name, step_s, pause_s = secrets.token_hex(_TRY_BYTES), options.reconnect_min_s, 0.0
         while True:
             await until(self._clock, self._clock.now() + pause_s)
@@ -247,6 +252,9 @@ class LastingClient(SessionClient):
             return False
         if isinstance(failure, SessionRefused) and failure.code == "WS_DISCONNECTED":
             return reconnects(self._connection.close_code or CloseCode.NORMAL)
+        if isinstance(failure, SessionRefused) and failure.code == NotLetIn.code:
+            once, self._refused_token = not self._refused_token, True
+            return once and self._connection.fresh_token is not None  # it may have expired on its way
         return failure.retryable
 
     async def _return(self, name: str, attempt: int) -> None:

@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from lingua_scheduler.aio import Tasks
-from lingua_scheduler.client.connection import ClientOptions, Connection
+from lingua_scheduler.client.connection import ClientOptions, Connection, TokenSource
 from lingua_scheduler.client.errors import ConnectionLost, ServerUnreachable, SessionRefused
 from lingua_scheduler.client.pace import until
 from lingua_scheduler.client.wish import agreed_about, wish_for
@@ -57,12 +57,13 @@ class SessionClient:
         clock: Clock | None = None,
         options: ClientOptions | None = None,
         http: aiohttp.ClientSession | None = None,
+        fresh_token: TokenSource | None = None,
     ) -> None:
         self._wish = wish
         self._clock = clock or SystemClock()
         self._options = options or ClientOptions()
         self._urls = deque(endpoint(each, SESSION_PATH) for each in ([url] if isinstance(url, str) else url))
-        self._connection = Connection(self._urls[0], self._options, http)
+        self._connection = Connection(self._urls[0], self._options, http, fresh_token)
         self._tasks = Tasks()
         self._next_utterance = 0
         self.ack: SessionInitAck | None = None  # what was agreed
@@ -78,14 +79,17 @@ class SessionClient:
         clock: Clock | None = None,
         options: ClientOptions | None = None,
         http: aiohttp.ClientSession | None = None,
+        fresh_token: TokenSource | None = None,
         **wishes: Any,
     ) -> AsyncIterator[Self]:
         """Open a session for the length of a block; `wishes` are members of `session_init`.
 
-        The first of several addresses counts. ServerUnreachable or SessionRefused when there is no session.
+        The first of several addresses counts. `fresh_token` is asked for a token before each connection.
+        ServerUnreachable or SessionRefused when there is no session.
         Leaving the block ends the connection; call `close` before to hear what is still being translated.
         """
-        client = cls(url, wish or wish_for(**wishes), clock=clock, options=options, http=http)
+        wish = wish or wish_for(**wishes)
+        client = cls(url, wish, clock=clock, options=options, http=http, fresh_token=fresh_token)
         try:
             await client.open()
             yield client

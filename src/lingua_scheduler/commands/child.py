@@ -7,6 +7,7 @@ import signal
 import sys
 from contextlib import suppress
 
+from lingua_scheduler.admin.siblings import Siblings
 from lingua_scheduler.commands.worker import READY, packed
 from lingua_scheduler.config import Config
 
@@ -21,8 +22,9 @@ class Child:
     standard input stays open as long as the supervisor lives.
     """
 
-    def __init__(self, number: int) -> None:
-        self.number = number
+    def __init__(self, siblings: Siblings) -> None:
+        self.number = siblings.number
+        self._arguments = (str(siblings.folder), str(siblings.number), str(siblings.count))
         self.url = ""
         self.code = 0
         self.was_ready = False
@@ -56,7 +58,7 @@ class Child:
         self._came_up = loop.create_future()
         pipe = asyncio.subprocess.PIPE
         self._process = process = await asyncio.create_subprocess_exec(
-            *_COMMAND, stdin=pipe, stdout=pipe, start_new_session=True
+            *_COMMAND, *self._arguments, stdin=pipe, stdout=pipe, start_new_session=True
         )
         self._reader = loop.create_task(self._read(process, self._came_up))
         if process.stdin is not None:

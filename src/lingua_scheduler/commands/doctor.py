@@ -13,7 +13,9 @@ from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 
-from lingua_scheduler.commands.asking import Admin, Refused
+from lingua_scheduler.commands.asking import Admin, Refused, token_of
+from lingua_scheduler.commands.deployment_checks import deployment_findings
+from lingua_scheduler.commands.hub_checks import hub_findings
 from lingua_scheduler.commands.port import kept_port
 from lingua_scheduler.commands.redis_checks import redis_findings
 from lingua_scheduler.commands.tables import cell
@@ -56,6 +58,8 @@ class DoctorRequest:
     config: Path | None = None
     redis_url: str | None = None
     as_json: bool = False
+    url: str | None = None  # an instance to ask; None: the one that listens here, if any does
+    token_file: Path | None = None
 
 
 def doctor(request: DoctorRequest, environ: Mapping[str, str] = os.environ) -> int:
@@ -67,7 +71,7 @@ def doctor(request: DoctorRequest, environ: Mapping[str, str] = os.environ) -> i
     except ConfigError as refusal:
         findings.append(Finding("configuration", Grade.BAD, str(refusal), "change it, and ask again"))
     else:
-        findings += _findings(config)
+        findings += [*_findings(config), *_deployment(request, config)]
     if request.as_json:
         print(json.dumps([asdict(each) for each in findings], indent=2))
     else:
@@ -89,7 +93,21 @@ def _findings(config: Config) -> list[Finding]:
                 "set redis.url where several instances, or a restart, must know of each other",
             )
         )
+    hub = asyncio.run(hub_findings(config.model_hub))
+    found += [Finding(each.about, Grade(each.grade), each.found, each.advice) for each in hub]
     return [*found, _port(config.server), _files(config.server), *_engines()]
+
+
+def _deployment(request: DoctorRequest, config: Config) -> list[Finding]:
+    """Ask an instance that runs what is wrong."""
+    url = request.url or _instance_here(config.server)
+    if url is None:
+        return []
+    token = token_of(request.token_file) or config.admin.token
+    return [
+        Finding(each.about, Grade(each.grade), each.found, each.advice)
+        for each in deployment_findings(url, token)
+    ]
 
 
 def _lines(finding: Finding) -> list[str]:
@@ -122,15 +140,22 @@ def _port(options: EdgeOptions) -> Finding:
         with kept_port(options):
             return Finding("port", Grade.OK, f"{where} is free")
     except ConfigError as error:
-        host = "127.0.0.1" if options.host in ("", "0.0.0.0") else options.host  # noqa: S104 it is compared
-        scheme = "https" if options.tls_certificate_file else "http"
-        try:
-            with Admin(f"{scheme}://{host}:{options.port}", "", answer_s=_ANSWER_S) as admin:
-                admin.ask("GET", "/ready", accept=(503,))
-        except (Refused, ConfigError):
-            advice = "stop the program that listens there, or set server.port"
-            return Finding("port", Grade.BAD, str(error), advice)
-        return Finding("port", Grade.OK, f"an instance listens on {where}")
+        if _instance_here(options) is not None:
+            return Finding("port", Grade.OK, f"an instance listens on {where}")
+        advice = "stop the program that listens there, be it an instance that hangs, or set server.port"
+        return Finding("port", Grade.BAD, f"{error}; no instance answers there", advice)
+
+
+def _instance_here(options: EdgeOptions) -> str | None:
+    """Give the address of the instance that listens where this one would; None when none answers."""
+    host = "127.0.0.1" if options.host in ("", "0.0.0.0") else options.host  # noqa: S104 it is compared
+    url = f"{'https' if options.tls_certificate_file else 'http'}://{host}:{options.port}"
+    try:
+        with Admin(url, "", answer_s=_ANSWER_S) as admin:
+            said = admin.ask("GET", "/ready", accept=(503,))
+    except (Refused, ConfigError):
+        return None
+    return url if "ready" in said else None
 
 
 def _files(options: EdgeOptions) -> Finding:

@@ -105,6 +105,37 @@ def add_keys_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_bench_flags(parser: argparse.ArgumentParser) -> None:
+    """What to measure, and how."""
+    parser.add_argument(
+        "what",
+        choices=("run", "compare", "peers", "placement", "hop", "room"),
+        help="run: load by a profile; compare: two reports; peers: an instance beside others, as ratios;"
+        " placement: microseconds inside Redis;"
+        " hop: what another instance adds; room: a large room",
+    )
+    parser.add_argument("reports", nargs="*", type=Path, metavar="REPORT", help="compare: two JSON files")
+    parser.add_argument(
+        "--profile", metavar="P", help="run: name of a profile, or a TOML file (without it: list them)"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="K=V", help="run: change a value; repeatable"
+    )
+    parser.add_argument("--runs", type=int, default=1, metavar="N", help="run: how often (default 1)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="run: write the report as JSON here")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="run: write it as a page with plots here")
+    parser.add_argument(
+        "--margin", type=float, default=0.1, metavar="M", help="compare: part taken for noise (default 0.1)"
+    )
+    parser.add_argument(
+        "--rounds", type=int, default=3000, metavar="N", help="calls per figure (default 3000)"
+    )
+    parser.add_argument("--nodes", type=int, default=10_000, metavar="N", help="most nodes (default 10000)")
+    parser.add_argument(
+        "--listeners", type=int, default=200, metavar="N", help="listeners in the room (default 200)"
+    )
+
+
 def add_chaos_flags(parser: argparse.ArgumentParser) -> None:
     """Which faults, and for how long."""
     which = parser.add_mutually_exclusive_group()
@@ -180,4 +211,6 @@ def add_doctor_flags(parser: argparse.ArgumentParser) -> None:
     """What to look at."""
     parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file (TOML)")
     parser.add_argument("--redis-url", metavar="URL", help="Redis to look at")
+    parser.add_argument("--url", metavar="HTTP", help="instance to ask (default: the one of this machine)")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the admin token")
     parser.add_argument("--json", action="store_true", help="print JSON instead of sentences")

@@ -6,10 +6,12 @@ The first SIGTERM or SIGINT drains, the second one stops at once.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 from collections.abc import Callable
 from typing import Any
 
+from lingua_scheduler.admin.siblings import ALONE, Siblings
 from lingua_scheduler.app import Instance, running
 from lingua_scheduler.config import Config
 from lingua_scheduler.errors import InstanceIdTaken
@@ -22,6 +24,7 @@ CUT_OFF = 3
 STOPPED = 4
 """Exit code: a second signal came before the drain was over."""
 
+_YOUNG_OBJECTS, _YOUNG_ROUNDS, _OLD_ROUNDS = 10_000, 20, 100
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -56,16 +59,30 @@ class StopOrders:
 
 
 async def serve_until_told(
-    config: Config, orders: StopOrders, on_ready: Callable[[str], None] = lambda _url: None
+    config: Config,
+    orders: StopOrders,
+    on_ready: Callable[[str], None] = lambda _url: None,
+    siblings: Siblings = ALONE,
 ) -> int:
     """Run an instance until it is told to stop; return the exit code."""
     configure(config.log)
-    async with running(config) as instance:
+    async with running(config, siblings=siblings) as instance:
+        _spare_the_collector()
         orders.listen()
         on_ready(instance.url)
         code = await drained(instance, orders)
     orders.ignore()
     return code
+
+
+def _spare_the_collector() -> None:
+    """Leave what lives as long as the process out of every collection, and collect rarely.
+
+    Sessions and jobs are freed as soon as they end; the collector is for the few that hang on each other.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_YOUNG_OBJECTS, _YOUNG_ROUNDS, _OLD_ROUNDS)
 
 
 async def drained(instance: Instance, orders: StopOrders) -> int:

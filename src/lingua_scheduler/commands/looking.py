@@ -77,4 +77,4 @@ def _question(given: argparse.Namespace) -> tuple[tuple[str, str], ...]:
 def _doctor(given: argparse.Namespace) -> int:
     from lingua_scheduler.commands.doctor import DoctorRequest, doctor  # noqa: PLC0415
 
-    return doctor(DoctorRequest(given.config, given.redis_url, given.json))
+    return doctor(DoctorRequest(given.config, given.redis_url, given.json, given.url, given.token_file))

@@ -21,8 +21,10 @@ from lingua_scheduler.node import LinkOptions, Node
 from lingua_scheduler.node.demo import demo_node
 from lingua_scheduler.node.speech.configuration import load_speech_options
 from lingua_scheduler.node.speech.errors import EngineError, NothingToOffer
+from lingua_scheduler.node.speech.options import NodeTracingOptions
 from lingua_scheduler.node.speech.reference import reference_node
 from lingua_scheduler.secret import Secret
+from lingua_scheduler.tracing.options import TracingOptions
 
 _WELCOME = """
 Lingua Scheduler is up at {url}
@@ -33,6 +35,9 @@ Lingua Scheduler is up at {url}
 _WAY_OUT = (
     "Without engines: ./lingua up --demo answers by fixed rules, ./lingua up --no-node waits for your nodes"
 )
+
+
+_OWN_NODE = "lingua-node"  # what it is called in traces
 
 
 class OwnNode(Enum):
@@ -72,7 +77,7 @@ async def _up(config: Config, own_node: OwnNode) -> int:
     facts = KeyFacts(id=key_id, kind=KeyKind.NODE, digest=digest_of(key), label="own node")
     async with running(_knowing(_for_one_machine(config), facts)) as instance:
         address = instance.url.replace("http", "ws", 1)
-        async with _node(own_node, address, key) as node:
+        async with _node(own_node, address, key, config.tracing) as node:
             serving = asyncio.create_task(node.run(), name="own node") if node else None
             if node is not None and serving is not None:
                 await _registered(node, serving)
@@ -96,7 +101,9 @@ async def _registered(node: Node, serving: asyncio.Task[None]) -> None:
 
 
 @asynccontextmanager
-async def _node(own_node: OwnNode, address: str, key: Secret) -> AsyncIterator[Node | None]:
+async def _node(
+    own_node: OwnNode, address: str, key: Secret, tracing: TracingOptions
+) -> AsyncIterator[Node | None]:
     if own_node is OwnNode.NONE:
         yield None
         return
@@ -105,7 +112,8 @@ async def _node(own_node: OwnNode, address: str, key: Secret) -> AsyncIterator[N
         yield demo_node(address, options=link)
         return
     print("loading and testing the speech engines ...", flush=True)
-    options = msgspec.structs.replace(load_speech_options(None), url=address, link=link)
+    traced = NodeTracingOptions(**{**msgspec.structs.asdict(tracing), "service_name": _OWN_NODE})
+    options = msgspec.structs.replace(load_speech_options(None), url=address, link=link, tracing=traced)
     try:
         async with reference_node(options, show=print) as node:
             yield node

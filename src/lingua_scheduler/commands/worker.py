@@ -1,8 +1,9 @@
 """One of the processes of `lingua serve --workers`: an instance that lives no longer than its supervisor.
 
-Its standard input is a lifeline: the first line is the configuration, so that no secret of it can be seen
-from outside; the end of input means that the supervisor is gone, and that is an order to drain. On standard
-output it says when it is ready.
+Its arguments say where its siblings listen, which of them it is and how many there are. Its standard input is
+a lifeline: the first line is the configuration, so that no secret of it can be seen from outside; the end of
+input means that the supervisor is gone, and that is an order to drain. On standard output it says when it is
+ready.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from pathlib import Path
 
 import msgspec
 
+from lingua_scheduler.admin.siblings import Siblings
 from lingua_scheduler.commands.instance import StopOrders, serve_until_told
 from lingua_scheduler.config import Config
 from lingua_scheduler.errors import ConfigError, LinguaError
@@ -35,7 +38,7 @@ def unpacked(line: bytes) -> Config:
     return msgspec.json.decode(line, type=Config, dec_hook=lambda kind, text: kind(text))
 
 
-async def _work(config: Config) -> int:
+async def _work(config: Config, siblings: Siblings) -> int:
     orders = StopOrders()
     orders.listen()
     loop = asyncio.get_running_loop()
@@ -46,7 +49,7 @@ async def _work(config: Config) -> int:
             orders.first.set()
 
     loop.add_reader(_LIFELINE, supervisor_gone)
-    return await serve_until_told(config, orders, _report)
+    return await serve_until_told(config, orders, _report, siblings)
 
 
 def _report(url: str) -> None:
@@ -59,7 +62,9 @@ def main() -> int:
     import uvloop  # noqa: PLC0415 not there on every platform
 
     try:
-        return uvloop.run(_work(unpacked(sys.stdin.buffer.readline())))
+        folder, number, count = sys.argv[1:]
+        siblings = Siblings(Path(folder), int(number), int(count))
+        return uvloop.run(_work(unpacked(sys.stdin.buffer.readline()), siblings))
     except LinguaError as failure:
         print(f"lingua: {failure}", file=sys.stderr)
         return _REFUSED if isinstance(failure, ConfigError) else _FAILED

@@ -11,14 +11,18 @@ import asyncio
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import msgspec
 
+from lingua_scheduler.admin.siblings import Siblings
+from lingua_scheduler.commands.binding import refuse_open_door
 from lingua_scheduler.commands.child import Child
 from lingua_scheduler.commands.port import kept_port
 from lingua_scheduler.config import Config
 from lingua_scheduler.embedded import EmbeddedRedis
-from lingua_scheduler.errors import ConfigError
+from lingua_scheduler.errors import ConfigError, LinguaError
 from lingua_scheduler.log import configure, get_logger
 from lingua_scheduler.node.backoff import Backoff
 
@@ -37,8 +41,13 @@ def run_workers(count: int, read: Callable[[], Config]) -> int:
     if len(config.instance.id) + len(f"-{count}") > _LONGEST_ID:
         raise ConfigError(f"instance.id: longer than {_LONGEST_ID} characters with the number of a worker")
     configure(config.log)
-    with kept_port(config.server) as port, _redis(config) as redis_url:
-        return asyncio.run(Supervisor(count, read, port=port, redis_url=redis_url).run(config))
+    with (
+        kept_port(config.server) as port,
+        _redis(config) as redis_url,
+        TemporaryDirectory(prefix="lingua-") as folder,
+    ):
+        children = [Child(Siblings(Path(folder), number, count)) for number in range(1, count + 1)]
+        return asyncio.run(Supervisor(children, read, port=port, redis_url=redis_url).run(config))
 
 
 @contextmanager
@@ -52,13 +61,15 @@ def _redis(config: Config) -> Iterator[str]:
 
 
 class Supervisor:
-    """Keeps as many workers alive as it was told to."""
+    """Keeps its workers alive."""
 
-    def __init__(self, count: int, read: Callable[[], Config], *, port: int, redis_url: str) -> None:
+    def __init__(
+        self, children: list[Child], read: Callable[[], Config], *, port: int, redis_url: str
+    ) -> None:
         self._read = read
         self._port = port
         self._redis_url = redis_url
-        self._children = [Child(number) for number in range(1, count + 1)]
+        self._children = children
         self._stop = asyncio.Event()
         self._rolling: asyncio.Task[None] | None = None
         self._announced = False
@@ -158,10 +169,12 @@ class Supervisor:
         """Replace one worker after the other; stop at the first whose successor does not come up."""
         before = self._config
         try:
-            self._config = self._settled(self._read())
-        except ConfigError as refusal:
+            wanted = self._settled(self._read())
+            await asyncio.to_thread(refuse_open_door, wanted)
+        except LinguaError as refusal:
             _log.error("restart_refused", reason=str(refusal))
             return
+        self._config = wanted
         _log.info("restart_started", workers=len(self._children))
         for child in self._children:
             if self._stop.is_set():

@@ -42,6 +42,8 @@ class _Record:
 class Affinity:
     """One session's memory of nodes, per target language."""
 
+    __slots__ = ("_records", "_ttl_s", "ttl_ms")
+
     def __init__(self, options: AffinityOptions) -> None:
         self._ttl_s = options.ttl_seconds
         self.ttl_ms = options.ttl_seconds * 1000

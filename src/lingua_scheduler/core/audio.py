@@ -77,6 +77,8 @@ class DurationMeter:
     total, so that many small frames are not rounded away.
     """
 
+    __slots__ = ("_exact_ms", "_format", "_loose_bytes", "_rate")
+
     def __init__(self, audio_format: AudioFormat, rate: int) -> None:
         self._format = audio_format
         self._rate = rate

@@ -16,6 +16,8 @@ from lingua_scheduler.core.rooms import is_address, read_address
 class Sink(Protocol):
     """Where the flow posts messages for one connection; never blocks."""
 
+    close_code: int | None  # what the connection was closed with, by whichever side said so first
+
     def post(self, message: Any, *, droppable: bool = False) -> bool:
         """Send one message; droppable ones give way to others. False: it will certainly not arrive."""
         ...

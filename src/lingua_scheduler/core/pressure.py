@@ -18,6 +18,8 @@ class Level(IntEnum):
 class Pressure:
     """Turns the number of unanswered utterances into rare warnings, and dropped frames into rare reports."""
 
+    __slots__ = ("_burst_since", "_dropped", "_limit", "_repeat_s", "_told", "_told_at")
+
     def __init__(self, limit: int, *, repeat_s: float) -> None:
         self._limit = limit
         self._repeat_s = repeat_s

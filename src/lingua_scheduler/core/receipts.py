@@ -6,18 +6,18 @@ of what it was fed.
 
 from __future__ import annotations
 
-from collections import deque
-
 from lingua_scheduler.core.model import JobId
 
 
 class Receipts:
     """Follows the frames of one session from the segmenter into jobs that are safe."""
 
+    __slots__ = ("_fed_bytes", "_inside", "_left", "_open", "through")
+
     def __init__(self, through: int | None = None) -> None:
         self.through = through  # every frame up to this number is safe
         self._fed_bytes = 0
-        self._inside: deque[tuple[int, int]] = deque()  # number, and bytes fed when it was in
+        self._inside: list[tuple[int, int]] = []  # number, and bytes fed when it was in
         self._left = through  # the newest frame that has left the segmenter
         self._open: dict[JobId, int | None] = {}  # what is safe with each job, in the order of their cuts
 
@@ -30,8 +30,12 @@ class Receipts:
     def leave(self, held_bytes: int, *, into_job: bool = False) -> None:
         """All but the newest bytes have left the segmenter, as dropped quiet or into the job of a cut."""
         gone_bytes = self._fed_bytes - held_bytes
-        while self._inside and self._inside[0][1] <= gone_bytes:
-            self._left = self._inside.popleft()[0]
+        left = 0
+        while left < len(self._inside) and self._inside[left][1] <= gone_bytes:
+            left += 1
+        if left:
+            self._left = self._inside[left - 1][0]
+            del self._inside[:left]
         if not self._open and not into_job:
             self.through = self._left
 

@@ -16,6 +16,8 @@ _REMEMBERED_SKIPS = 64
 class Reorder(Generic[T]):
     """Holds what came too early. The next expected index lives as long as the session."""
 
+    __slots__ = ("_held", "_most", "_next", "_skipped", "_timeout_s")
+
     def __init__(self, *, timeout_s: float, most: int) -> None:
         self._timeout_s = timeout_s
         self._most = most

@@ -14,6 +14,8 @@ from lingua_scheduler.core.resume import ResumeOptions
 class ResultLog:
     """The unacknowledged ends of one session's utterances, bounded in number and bytes."""
 
+    __slots__ = ("_bytes", "_entries", "_forgotten", "_options", "_told", "received")
+
     def __init__(self, options: ResumeOptions, entries: Iterable[Logged] = (), *, received: int = -1) -> None:
         self._options = options
         self._entries: dict[str, Logged] = {entry.name: entry for entry in entries}  # oldest first

@@ -63,6 +63,21 @@ class Segmenter:
     `now` is in seconds of one monotonic clock, in order. An input beats a deadline of the same instant.
     """
 
+    __slots__ = (
+        "_closes_at",
+        "_heard_at",
+        "_lead",
+        "_merged",
+        "_next_index",
+        "_open",
+        "_options",
+        "_pause_s",
+        "_plays_until",
+        "_rings_at",
+        "_shortened",
+        "_turn_id",
+    )
+
     def __init__(
         self,
         options: SegmenterOptions,

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 _WINDOW = 512
+_ALL = (1 << _WINDOW) - 1
 
 
 class SequenceWindow:
     """Remembers the newest numbers; one from far below means that the client counts anew."""
 
-    __slots__ = ("_mask", "_seen", "highest", "skipped")
+    __slots__ = ("_seen", "highest", "skipped")
 
     def __init__(self, highest: int | None = None) -> None:
         self.highest = highest
         self.skipped = 0  # numbers jumped over so far
-        self._mask = (1 << _WINDOW) - 1
-        self._seen = 0 if highest is None else self._mask  # bit n: highest - n was seen
+        self._seen = 0 if highest is None else _ALL  # bit n: highest - n was seen
 
     def fresh(self, number: int) -> bool:
         """Take a number; False when it was taken before."""
@@ -24,7 +24,7 @@ class SequenceWindow:
             return True
         ahead = number - highest
         if ahead > 0:
-            self._seen = (self._seen << ahead | 1) & self._mask if ahead < _WINDOW else 1
+            self._seen = (self._seen << ahead | 1) & _ALL if ahead < _WINDOW else 1
             self.highest = number
             self.skipped += ahead - 1
             return True

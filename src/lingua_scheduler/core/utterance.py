@@ -7,7 +7,6 @@ carry it.
 
 from __future__ import annotations
 
-from collections import deque
 from dataclasses import dataclass
 
 from lingua_scheduler.core.audio import duration_ms, split_tail
@@ -34,6 +33,20 @@ class Speech:
 class OpenUtterance:
     """Frames in order of arrival, taken out whole or all but the tail; no byte is lost, none is doubled."""
 
+    __slots__ = (
+        "_body",
+        "_body_bytes",
+        "_body_ms",
+        "_first_client_ms",
+        "_fmt",
+        "_rate",
+        "_recent",
+        "_recent_bytes",
+        "_recent_ms",
+        "_tail_bytes",
+        "_tail_ms",
+    )
+
     def __init__(self, fmt: AudioFormat, rate: int, tail: Tail) -> None:
         self._fmt = fmt
         self._rate = rate
@@ -41,7 +54,7 @@ class OpenUtterance:
         self._body: list[bytes] = []  # audio of frames older than every frame of `_recent`
         self._body_bytes = 0
         self._body_ms = 0.0
-        self._recent: deque[Frame] = deque()
+        self._recent: list[Frame] = []  # few; most sessions are silent, and an empty list costs nothing
         self._recent_bytes = 0
         self._recent_ms = 0.0
         self._first_client_ms: int | None = None
@@ -110,7 +123,7 @@ class OpenUtterance:
         self._recent_ms = tail_ms
 
     def _melt(self) -> None:
-        frame = self._recent.popleft()
+        frame = self._recent.pop(0)
         size = len(frame.audio)
         self._body.append(frame.audio)
         self._body_bytes += size
@@ -130,10 +143,12 @@ class OpenUtterance:
 class LeadIn:
     """The newest quiet before an utterance: never an utterance of its own."""
 
+    __slots__ = ("_bytes", "_frames", "_max_bytes", "_max_ms", "_ms")
+
     def __init__(self, max_ms: float, max_bytes: int) -> None:
         self._max_ms = max_ms
         self._max_bytes = max_bytes
-        self._frames: deque[Frame] = deque()
+        self._frames: list[Frame] = []
         self._ms = 0.0
         self._bytes = 0
 
@@ -148,13 +163,13 @@ class LeadIn:
         self._ms += frame.duration_ms
         self._bytes += len(frame.audio)
         while self._frames and (self._ms > self._max_ms or self._bytes > self._max_bytes):
-            oldest = self._frames.popleft()
+            oldest = self._frames.pop(0)
             self._ms = self._ms - oldest.duration_ms if self._frames else 0.0
             self._bytes -= len(oldest.audio)
 
     def take(self) -> list[Frame]:
         """Take out what is kept, oldest first."""
-        frames = list(self._frames)
+        frames, self._frames = self._frames, []
         self.clear()
         return frames
 

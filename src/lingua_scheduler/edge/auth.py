@@ -22,6 +22,7 @@ ANY_ORIGIN: Final = "*"
 PROTOCOL: Final = "lingua"
 """The subprotocol that is answered to whoever offers it."""
 _BEARER: Final = "bearer."
+_TRACEPARENT: Final = "traceparent"
 _RETRY_AFTER_S: Final = (1, 5)
 _LATER: Final = (Refusal.THROTTLED, Refusal.CROWDED)
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
@@ -78,6 +79,7 @@ class Shown(NamedTuple):
 
     credential: str | None
     protocol: str | None
+    traceparent: str | None = None  # the trace that it goes on with
 
 
 def shown_by(request: web.Request) -> Shown:
@@ -93,9 +95,11 @@ def shown_by(request: web.Request) -> Shown:
     said = bearer_of(headers.getall(hdrs.AUTHORIZATION, ()))
     if said is not None:
         found.append(said)
+    parents = headers.getall(_TRACEPARENT, [])
+    parent = parents[0] if len(parents) == 1 else None
     if not found:
-        return Shown(None, protocol)
-    return Shown(found[0] if len(found) == 1 else "", protocol)
+        return Shown(None, protocol, parent)
+    return Shown(found[0] if len(found) == 1 else "", protocol, parent)
 
 
 class Gatekeeper:
@@ -107,9 +111,11 @@ class Gatekeeper:
     def admit(self, purpose: Purpose, shown: Shown, remote: str) -> Pass:
         """Let somebody in; raise the HTTP answer for anybody else, the same whatever is wrong with a key."""
         try:
-            return self._credentials.let_in(purpose, shown.credential, remote)
+            admitted = self._credentials.let_in(purpose, shown.credential, remote)
         except NotLetIn as refusal:
             raise _answer(refusal.why) from None
+        admitted.traceparent = shown.traceparent
+        return admitted
 
 
 def _answer(why: Refusal) -> web.HTTPException:

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
-from aiohttp.base_protocol import BaseProtocol
-
 from lingua_scheduler.aio import Alarm, Alarms
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.edge.guard import FrameGuard
@@ -108,7 +106,6 @@ class Pump(Generic[M]):
         self,
         lane: Lane[M],
         channel: Channel,
-        protocol: BaseProtocol,
         surroundings: Surroundings,
         admitted: Pass | None = None,
     ) -> None:
@@ -119,7 +116,7 @@ class Pump(Generic[M]):
         self._heard_s = now_s
         self._guard = FrameGuard(options, lane.first_message_bytes, now_s)
         self._introduced = False
-        self._reader = MessageReader(self, self._guard, lane.max_message_bytes, protocol)
+        self._reader = MessageReader(self, self._guard, lane.max_message_bytes)
         self._messages = TokenBucket(options.messages_per_s, options.message_burst, now_s)
         self._bytes = TokenBucket(options.bytes_per_s, options.byte_burst, now_s)
         self._strikes = Strikes(options.errors_per_10s, _STRIKE_WINDOW_S)

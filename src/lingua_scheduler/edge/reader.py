@@ -6,18 +6,15 @@ so a message costs no switch of tasks. This is the only module that touches the 
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final, Protocol
 
 from aiohttp import WebSocketError, WSMessage, WSMsgType
 from aiohttp._websocket.models import WSMessageTextBytes
 from aiohttp._websocket.reader import WebSocketDataQueue, WebSocketReader
-from aiohttp.base_protocol import BaseProtocol
 
 from lingua_scheduler.edge.guard import FrameGuard
 from lingua_scheduler.wire.close import CloseCode
 
-_QUEUE_LIMIT_BYTES: Final = 2**16
 _KNOWN_CODES: Final = {int(code): code for code in CloseCode}
 
 
@@ -43,8 +40,9 @@ class Listener(Protocol):
 class _Inlet(WebSocketDataQueue):
     """Stands where the library has its queue."""
 
-    def __init__(self, reader: MessageReader, protocol: BaseProtocol) -> None:
-        super().__init__(protocol, _QUEUE_LIMIT_BYTES, loop=asyncio.get_running_loop())
+    __slots__ = ("_pass_on", "_reader")
+
+    def __init__(self, reader: MessageReader) -> None:  # nothing ever waits in it: it needs no buffer
         self._reader = reader
         self._pass_on = reader.pass_on
 
@@ -60,14 +58,10 @@ class MessageReader:
 
     __slots__ = ("_guard", "_listener", "_parser")
 
-    def __init__(
-        self, listener: Listener, guard: FrameGuard, max_message_bytes: int, protocol: BaseProtocol
-    ) -> None:
+    def __init__(self, listener: Listener, guard: FrameGuard, max_message_bytes: int) -> None:
         self._listener: Listener | None = listener
         self._guard = guard
-        self._parser = WebSocketReader(
-            _Inlet(self, protocol), max_message_bytes + 1, compress=False, decode_text=False
-        )
+        self._parser = WebSocketReader(_Inlet(self), max_message_bytes + 1, compress=False, decode_text=False)
 
     def feed(self, data: bytes, now_s: float) -> None:
         """Read one chunk; after an offence or `stop` nothing is read any more."""

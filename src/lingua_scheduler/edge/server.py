@@ -276,7 +276,7 @@ class Edge:
             if writer is None or transport is None:
                 return upgrade
             protocol.keep_alive(False)
-            pump = Pump(lane, Channel(transport, protocol, writer.drain), protocol, self._around, admitted)
+            pump = Pump(lane, Channel(transport, protocol, writer.drain), self._around, admitted)
             self._pumps.add(pump)
             try:
                 pump.open(remote)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -106,7 +105,7 @@ class Sink:
         self._on_close = on_close
         self._clock = clock
         self._alarms = alarms
-        self._backlog: deque[_Waiting] = deque()
+        self._backlog: list[_Waiting] = []
         self._backlog_bytes = 0
         self._farewell = b""  # the close frame that goes out behind the backlog
         self._flusher: asyncio.Task[None] | None = None
@@ -114,7 +113,7 @@ class Sink:
         self._stall_bytes = 0  # what the transport held when the stall alarm was set
         self._moved = False  # the transport has taken something since then
         self.closed = False  # nothing can be posted any more
-        self.close_code: int | None = None  # what the server closed with, if it did
+        self.close_code: int | None = None  # what was agreed on, if anything was
         self.dropped = 0  # droppable messages that gave way to others
 
     def post(self, message: Message | bytes, *, droppable: bool = False) -> bool:
@@ -208,7 +207,7 @@ class Sink:
         """Drop droppable messages, oldest first, until there is room or none is left."""
         messages_over = len(self._backlog) + 1 - self._options.send_queue_messages
         bytes_over = self._backlog_bytes + size - self._options.send_queue_bytes
-        kept: deque[_Waiting] = deque()
+        kept: list[_Waiting] = []
         for waiting in self._backlog:
             if waiting.droppable and (messages_over > 0 or bytes_over > 0):
                 messages_over -= 1
@@ -232,7 +231,7 @@ class Sink:
                 await self._drain()
                 self._moved = True
                 while self._backlog and self._has_room():
-                    waiting = self._backlog.popleft()
+                    waiting = self._backlog.pop(0)
                     self._backlog_bytes -= len(waiting.payload)
                     self._write(waiting.payload)
             if self._farewell and not self._transport.is_closing():

@@ -40,12 +40,13 @@ class House(Protocol):
 class Pass:
     """One connection's permission, from its upgrade to its end."""
 
-    __slots__ = ("_end", "_ended", "_house", "_purpose", "grant")
+    __slots__ = ("_end", "_ended", "_house", "_purpose", "grant", "traceparent")
 
     def __init__(self, grant: Grant, purpose: str, house: House) -> None:
         self.grant = grant
         self._purpose = purpose
         self._house = house
+        self.traceparent: str | None = None  # what the request for the upgrade said of its trace
         self._end: Callable[[int, str], None] | None = None  # closes the connection, once there is one
         self._ended: tuple[int, str] | None = None
 
@@ -76,11 +77,16 @@ class Pass:
         if rule is None:
             return message
         try:
-            return rule(self.grant, self._house, message)
+            return self._traced(rule(self.grant, self._house, message))
         except NotLetIn as refusal:
             self._house.refused(self._purpose, refusal.why)
             self.close(CloseCode.FORBIDDEN, f"not allowed with this key or token: {refusal.why.value}")
             return None
+
+    def _traced(self, message: Any) -> Any:
+        if self.traceparent is None or not isinstance(message, SessionInit) or message.traceparent:
+            return message
+        return msgspec.structs.replace(message, traceparent=self.traceparent)
 
 
 def _session(grant: Grant, house: House, wish: SessionInit) -> SessionInit:

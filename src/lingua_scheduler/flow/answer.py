@@ -144,5 +144,10 @@ class Said:
     done: Callable[[], None] = _nothing  # the room was told
 
 
+def translation(result: JobResult) -> str:
+    """Give what a result says in the other language; empty when it says nothing."""
+    return (result.text_translated or "").strip()
+
+
 def _positive(milliseconds: float) -> float | None:
     return milliseconds if milliseconds > 0 else None

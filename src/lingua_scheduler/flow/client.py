@@ -82,6 +82,22 @@ class ClientDoor:
 class ClientPeer:
     """The flow's side of one client's socket."""
 
+    __slots__ = (
+        "_caller",
+        "_clock",
+        "_closing",
+        "_gone",
+        "_home",
+        "_introducing",
+        "_remote",
+        "_rules",
+        "_session",
+        "_sessions",
+        "_sink",
+        "_wrong_codes",
+        "_wrong_tokens",
+    )
+
     def __init__(self, sink: Sink, home: ClientHome, *, remote: str) -> None:
         self._sink = sink
         self._sessions, self._rules, self._clock = home.sessions, home.rules, home.clock
@@ -103,15 +119,20 @@ class ClientPeer:
     def received(self, message: FromClient) -> None:
         """Take one message; errors are answered and change nothing."""
         if type(message) is AudioChunk:  # what almost every message is
-            speaking = self._session
-            if speaking is None or speaking.closing or message.session_id != speaking.id:
-                raise InvalidSession("Session does not exist")
-            self._sessions.touch(speaking)
-            speaking.audio(message)
-            return
-        if isinstance(message, SessionInit):
+            self._audio(message)
+        elif isinstance(message, SessionInit):
             self._init(message)
-            return
+        else:
+            self._control(message)
+
+    def _audio(self, chunk: AudioChunk) -> None:
+        session = self._session
+        if session is None or session.closing or chunk.session_id != session.id:
+            raise InvalidSession("Session does not exist")
+        self._sessions.touch(session)
+        session.audio(chunk)
+
+    def _control(self, message: FromClient) -> None:
         session = self._owned(message)
         self._sessions.touch(session)
         match message:

@@ -22,6 +22,7 @@ from lingua_scheduler.metrics import Metrics
 _log = get_logger(__name__)
 
 _Ms = Annotated[int, msgspec.Meta(ge=100)]
+_HOPELESS_S = 0.1  # all that wait to be placed try together, not one after another
 
 
 class PeerOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,8 +71,10 @@ class Company:
         self.living: dict[InstanceId, Presence] = {}
         self.reachable = frozenset({self.instance_id})
         self.replaced = asyncio.Event()  # another process has our id
+        self._failed_at = float("-inf")
         self.returned: Callable[[], Awaitable[None]]  # called before we act again after an uncertain time
         self.lost: Callable[[InstanceId], None]  # called once when an instance has left or died
+        self.died: Callable[[InstanceId], None]  # called before that when it did not say goodbye
 
     async def enter(self) -> None:
         """Become known; InstanceIdTaken while another process lives under our id."""
@@ -121,9 +124,21 @@ class Company:
 
     async def assured(self) -> None:
         """Return when we are sure; placement asks before it writes anything. DependencyDown as of Redis."""
+        if self.sure:
+            return
+        asked_at = self._clock.now()
         async with self._asking:
-            if not self.sure:
+            self._metrics.waited("presence", self._clock.now() - asked_at)
+            now = self._clock.now()
+            if now < self._sure_until:  # somebody before us has seen to it
+                return
+            if now < self._failed_at + _HOPELESS_S:
+                raise DependencyDown("what is ours could not be made sure just now")
+            try:
                 await self.beat()
+            except StoreError:
+                self._failed_at = self._clock.now()
+                raise
 
     def doubt(self, instance_id: InstanceId) -> None:
         """A letter found nobody there: do not count on this one until it is seen again."""
@@ -166,6 +181,7 @@ class Company:
         else:
             self._metrics.instances_lost_total.inc()
             _log.warning("instance_lost", instance=instance_id)
+            self.died(instance_id)
         self.lost(instance_id)
 
     def _assure(self, begun: float) -> None:

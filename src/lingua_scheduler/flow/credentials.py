@@ -138,6 +138,16 @@ class Credentials:
             raise
         return Pass(grant, purpose, self)
 
+    def refusal(self, shown: str | None, remote: str) -> Refusal | None:
+        """Say why no session can be opened with this; None when one can. To show nothing is no failure."""
+        if shown is None and not self._strangers[Purpose.SESSION]:
+            return Refusal.MISSING
+        try:
+            self.let_in(Purpose.SESSION, shown, remote)
+        except NotLetIn as refusal:
+            return refusal.why
+        return None
+
     def is_admin(self, shown: str, remote: str) -> bool:
         """Tell whether this is a key of an operator."""
         try:

@@ -19,6 +19,8 @@ _ACTIONS = {Level.CROWDED: BackpressureAction.SLOW_DOWN, Level.FULL: Backpressur
 class Crowding:
     """How full one session is, and what its client is told about it."""
 
+    __slots__ = ("_clock", "_metrics", "_pressure", "_resume_ms", "_sink", "_warns")
+
     def __init__(
         self,
         opening: Opening,

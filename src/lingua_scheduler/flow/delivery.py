@@ -25,7 +25,7 @@ from lingua_scheduler.core.ordering import (
 )
 from lingua_scheduler.core.ports import Logged, Sink
 from lingua_scheduler.core.result_log import ResultLog
-from lingua_scheduler.flow.answer import Answer, progress, with_error, word
+from lingua_scheduler.flow.answer import Answer, progress, translation, with_error, word
 from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.nowhere import Nowhere
@@ -52,6 +52,24 @@ class DeliveryOptions:
 
 class Delivery:
     """Results of one session's jobs in, messages for its client out."""
+
+    __slots__ = (
+        "_clock",
+        "_closed",
+        "_counts",
+        "_gaps",
+        "_groups",
+        "_metrics",
+        "_open",
+        "_ordering",
+        "_partials",
+        "_said",
+        "_streams",
+        "hint_lang",
+        "log",
+        "room_ends",
+        "sink",
+    )
 
     def __init__(
         self,
@@ -137,7 +155,7 @@ class Delivery:
         if not self.unfilled(job):
             self._metrics.results_dropped_total.inc("expired")
             return Silent()
-        if not (result.text_asr or "").strip() and not _translation(result) and not result.tts_audio:
+        if not (result.text_asr or "").strip() and not translation(result) and not result.tts_audio:
             return Missing(MissingReason.SILENCE_DETECTED)
         return Delivered(Answer(job, result, self._join(job, result, now, wall_ms), wall_ms))
 
@@ -172,7 +190,7 @@ class Delivery:
         if new and isinstance(end, Delivered) and isinstance(end.payload, Answer):
             if (end.payload.result.text_asr or "").strip():
                 self.event(job, UiEventKind.ASR_FINAL)
-            if _translation(end.payload.result):
+            if translation(end.payload.result):
                 self.event(job, UiEventKind.NMT_DONE)
         self._resolve(job, end)
         if job.follow is not None:
@@ -262,6 +280,8 @@ class Delivery:
     ) -> None:
         for release in releases:
             job = self._open.pop((tgt_lang, release.index), None)
+            if job is not None and job.trail is not None:
+                job.trail.left(release.outcome)
             name = f"{release.index}:{tgt_lang}"
             if self.room_ends.leaves(job, release.outcome):
                 continue
@@ -294,7 +314,3 @@ class Delivery:
             if self.log is not None:
                 self.log.keep(Logged(job.index, job.brief.tgt_lang, message))
         self.sink.post(message)
-
-
-def _translation(result: JobResult) -> str:
-    return (result.text_translated or "").strip()

@@ -109,7 +109,7 @@ class Dispatch:
                 try:
                     await self._place(job)
                 except Exception:  # noqa: BLE001 one job's fault must not hold up its lane
-                    _log.exception("placement_failed", job=job.id)
+                    _log.exception("placement_failed", **job.names)
                     self._watcher.lost(job)
         finally:
             del self._lanes[lane]
@@ -186,16 +186,18 @@ class Dispatch:
         False when another node must be asked.
         """
         if job.stage is not Stage.WAITING:  # it ended while Redis was asked
-            self._give_back(reservation)
+            self._give_back(job, reservation)
             return True
         job.attempt, job.reservation = reservation.attempt, reservation
         job.session.leaning.placed(job)
         if not await self._file_attempt(job, reservation):
             job.reservation = None
-            self._give_back(reservation)
+            self._give_back(job, reservation)
             return True
         crash_point(CrashPoint.AFTER_CREATE)
         now = self._clock.now()
+        if job.trail is not None:
+            job.trail.placed(reservation, began, now)
         job.stage = Stage.OUT  # from now on its node may answer, even before we hear that it was told
         told = await self._routing.assign(reservation, job.assignment(reservation, now))
         crash_point(CrashPoint.AFTER_ASSIGN)
@@ -203,13 +205,16 @@ class Dispatch:
             return True  # it was answered, given up or moved meanwhile
         if not told:
             job.stage, job.reservation = Stage.WAITING, None
-            self._give_back(reservation)
+            if job.trail is not None:
+                job.trail.given_up("unreachable", "NODE_UNAVAILABLE")
+            self._give_back(job, reservation)
             return False
         job.dispatched_wall_ms = self._clock.wall_ms()
         self._metrics.dispatch_latency_seconds.observe(now - job.created_at)
         self._metrics.stage_seconds.observe("wait", max(0.0, began - job.created_at))
         self._metrics.stage_seconds.observe("placement", now - began)
         self._metrics.took("placement", now - began)
+        _log.debug("job_placed", node=reservation.node_id, attempt=reservation.attempt, **job.names)
         self._watcher.dispatched(job)
         return True
 
@@ -241,15 +246,15 @@ class Dispatch:
         if job.stage is Stage.WAITING:
             self._watcher.lost(job)
 
-    def _give_back(self, reservation: Reservation) -> None:
-        self._tasks.start(self._release(reservation), name=f"give back {reservation.job_id}")
+    def _give_back(self, job: Job, reservation: Reservation) -> None:
+        self._tasks.start(self._release(job, reservation), name=f"give back {reservation.job_id}")
 
-    async def _release(self, reservation: Reservation) -> None:
+    async def _release(self, job: Job, reservation: Reservation) -> None:
         """Free a slot that was not used, and offer it to who waits."""
         try:
             await self._nodes.release(reservation)
         except StoreError as error:  # it frees itself when its time is over
-            _log.info("slot_not_released", job=reservation.job_id, reason=str(error))
+            _log.info("slot_not_released", node=reservation.node_id, reason=str(error), **job.names)
             return
         facts = self._snapshot.node(reservation.node_id)
         if facts is not None:
@@ -259,4 +264,4 @@ class Dispatch:
         try:
             await self._filing.withdraw(job)
         except StoreError as error:  # its record expires
-            _log.info("job_not_withdrawn", job=job.id, reason=str(error))
+            _log.info("job_not_withdrawn", reason=str(error), **job.names)

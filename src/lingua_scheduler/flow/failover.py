@@ -92,7 +92,9 @@ class Failover:
         if job.stage is not Stage.OUT or reservation is None:
             return
         self._metrics.failover_total.inc(why)
-        _log.info("failover", job=job.id, attempt=job.attempt, node=reservation.node_id, why=why)
+        _log.info("failover", attempt=job.attempt, node=reservation.node_id, why=why, **job.names)
+        if job.trail is not None:
+            job.trail.given_up(why, code)
         job.tried.add(reservation.node_id)
         if failed and job.failovers >= self._options.failover_max_attempts:
             reason = MissingReason.JOB_TIMEOUT if code == "JOB_TIMEOUT" else MissingReason.JOB_FAILED
@@ -127,6 +129,8 @@ class Failover:
         """Tell the client at once, and once, that its job waits."""
         if job.told_waiting != code and job.stage is Stage.WAITING:
             job.told_waiting = code
+            if job.trail is not None:
+                job.trail.waits(code)
             job.session.delivery.event(job, UiEventKind.ERROR, error_code=code)
 
     def dispatched(self, job: Job) -> None:

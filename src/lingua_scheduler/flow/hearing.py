@@ -7,7 +7,7 @@ it keeps the newest messages until they are acknowledged or too old to have been
 
 from __future__ import annotations
 
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -56,12 +56,14 @@ def unpacked(data: bytes) -> tuple[Kept, ...]:
 class Hearing:
     """What a session has heard, bounded in number, bytes and time."""
 
+    __slots__ = ("_bytes", "_clock", "_heard", "_keep", "_kept", "_options")
+
     def __init__(self, options: ResumeOptions, clock: Clock, *, keep: bool) -> None:
         self._options = options
         self._clock = clock
         self._keep = keep and options.window_s > 0
         self._heard: OrderedDict[tuple[str, int, str], bool] = OrderedDict()  # and whether a result came
-        self._kept: deque[Kept] = deque()  # oldest first
+        self._kept: list[Kept] = []  # oldest first
         self._bytes = 0
 
     def __len__(self) -> int:
@@ -98,7 +100,7 @@ class Hearing:
         self._retain(())
 
     def _retain(self, kept: Iterable[Kept]) -> None:
-        self._kept = deque(kept)
+        self._kept = list(kept)
         self._bytes = sum(len(each.message) for each in self._kept)
 
     def _tidy(self) -> None:
@@ -108,4 +110,4 @@ class Hearing:
             or self._bytes > options.log_bytes
             or self._kept[0].at <= oldest
         ):
-            self._bytes -= len(self._kept.popleft().message)
+            self._bytes -= len(self._kept.pop(0).message)

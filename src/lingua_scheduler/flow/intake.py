@@ -47,6 +47,27 @@ class Progress:
 class Intake:
     """The single writer of a session's speech; hands out one brief per utterance."""
 
+    __slots__ = (
+        "_clock",
+        "_detector",
+        "_ended_by_hand",
+        "_meter",
+        "_metrics",
+        "_opening",
+        "_options",
+        "_pieces",
+        "_piecewise",
+        "_reorder_over",
+        "_segmenter",
+        "_sequence",
+        "_silence",
+        "_spoken_at",
+        "_start",
+        "_terms",
+        "_whole",
+        "receipts",
+    )
+
     def __init__(
         self,
         opening: Opening,
@@ -63,6 +84,7 @@ class Intake:
         self._sequence = SequenceWindow(progress.last_seq)
         self.receipts = Receipts(progress.last_seq)
         self._pieces = SequenceWindow()
+        self._spoken_at = self._clock.now()  # when the last frame came that was not quiet
         self._ended_by_hand = False  # the client has ended an utterance and not spoken since
         self._whole: Reorder[Utterance] = Reorder(
             timeout_s=options.utterance_reorder_timeout_ms / 1000, most=options.utterance_reorder_max
@@ -90,12 +112,13 @@ class Intake:
 
     def audio(self, chunk: AudioChunk) -> None:
         """Take one frame; it may end the utterance."""
-        data = chunk.audio
+        data = chunk.payload or b""
         if self._opening.audio_format is AudioFormat.PCM16 and len(data) % 2:
             raise InvalidMessage("Invalid message format: pcm16 audio has an odd number of bytes")
         if not self._is_fresh(self._sequence, chunk.seq):
             return
-        self._speak_as(self._opening)
+        if self._terms is not self._opening:
+            self._speak_as(self._opening)
         self.receipts.take(chunk.seq, len(data))
         self._take(data, chunk.client_ms, final=chunk.is_final)
 
@@ -146,19 +169,26 @@ class Intake:
         return True
 
     def _take(self, data: bytes, client_ms: int | None, *, final: bool) -> None:
-        now = self._clock.now()
-        self._metrics.audio_frames_total.inc()
-        self._metrics.audio_bytes_total.inc(len(data))
+        now, metrics, segmenter = self._clock.now(), self._metrics, self._segmenter
+        metrics.audio_frames_total.inc()
+        metrics.audio_bytes_total.inc(len(data))
         frame = Frame(data, self._meter.add(data), self._is_quiet(data), client_ms)
         if final:
-            cuts = self._segmenter.finish(frame, now)
+            self._spoken_at = now
+            cuts = segmenter.finish(frame, now)
             if not cuts:
-                self._metrics.empty_finalize_total.inc()
+                metrics.empty_finalize_total.inc()
         else:
-            cuts = self._segmenter.feed(frame, now)
-            self._hurry(now)
-        self._ended_by_hand = final or (self._ended_by_hand and not self._segmenter.speaking)
-        self._launch(cuts)
+            cuts = segmenter.feed(frame, now)
+            if self._detector is not None:
+                self._hurry(self._detector, now)
+        self._ended_by_hand = final or (self._ended_by_hand and not segmenter.speaking)
+        if cuts or not segmenter.speaking:
+            self._launch(cuts)
+        else:  # nothing has left the open utterance
+            self._silence.move(segmenter.deadline)
+        if data and not frame.silent:
+            self._spoken_at = now
 
     def _is_quiet(self, data: bytes) -> bool:
         if self._detector is not None:
@@ -170,10 +200,9 @@ class Intake:
             self._ended_by_hand and audio_format is AudioFormat.OPUS and lacks_voice(data)
         )
 
-    def _hurry(self, now: float) -> None:
+    def _hurry(self, heard: QuietDetector, now: float) -> None:
         """Let quiet count as a pause although frames keep coming."""
-        heard = self._detector
-        if heard is None or heard.quiet_ms < _CONFIRM_MS:
+        if heard.quiet_ms < _CONFIRM_MS:
             return
         clear = heard.voiced_ms >= self._options.adaptive_speech_ms
         own_ms = self._terms.segmentation.pause_ms
@@ -185,6 +214,7 @@ class Intake:
 
     def _launch(self, cuts: list[Cut]) -> None:
         for at, cut in enumerate(cuts, start=1):
+            self._metrics.stage_seconds.observe("cut", max(0.0, self._clock.now() - self._spoken_at))
             self._meter = DurationMeter(self._terms.audio_format, self._terms.sample_rate)
             if self._detector is not None and not cut.reason.continues_turn:
                 self._detector.cut()

@@ -28,6 +28,7 @@ from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.rooms import Target, address
 from lingua_scheduler.errors import CorruptValue
 from lingua_scheduler.flow.opening import Opening
+from lingua_scheduler.flow.trail import Trail
 from lingua_scheduler.wire.common import Features, Pipeline
 from lingua_scheduler.wire.node import JobAssign, JobResult
 from lingua_scheduler.wire.session import Utterance
@@ -204,7 +205,13 @@ class Job:
     answered_by: NodeId | None = None
     ending: Logged | None = None  # what its client was told before its end is written
     afterthought: Callable[[], None] | None = None  # what its node added while its end was being written
+    trail: Trail | None = None  # None: it is not traced
     follow: Follow | None = None  # other languages that wait for its words
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What every log line about it carries."""
+        return {"session": self.session.id, "job": self.id, "trace_id": self.brief.trace_id}
 
     @property
     def index(self) -> int:
@@ -269,6 +276,7 @@ class Job:
             context_text=context.context_text if context else None,
             padding_ms=cut.padding_ms,
             text=brief.text,
+            traceparent=self.trail.traceparent if self.trail is not None else None,
             is_manual_cut=cut.reason in (CutReason.MANUAL, CutReason.CLOSE),
             is_timeout_triggered=cut.reason in (CutReason.SILENCE, CutReason.GAP),
             is_max_duration_triggered=cut.reason.continues_turn,

@@ -11,6 +11,8 @@ from lingua_scheduler.flow.job import Job
 class Leaning:
     """What one session remembers of where its jobs went; words, unlike audio, may go anywhere."""
 
+    __slots__ = ("_clock", "affinity", "pool")
+
     def __init__(self, options: AffinityOptions, clock: Clock) -> None:
         self.affinity = Affinity(options)
         self.pool: PoolId | None = None

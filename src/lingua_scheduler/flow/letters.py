@@ -26,8 +26,10 @@ from lingua_scheduler.flow.rooms import Rooms
 from lingua_scheduler.flow.routing import Routing
 from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.signalling import Signalling
+from lingua_scheduler.flow.trail import tell_hop
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.tracing.spans import Tracer
 from lingua_scheduler.wire.node import JobCancel, JobResult
 from lingua_scheduler.wire.peer import (
     Peer,
@@ -95,6 +97,7 @@ class Letters:
         self._clock = clock
         self._metrics = metrics
         self._dealt: OrderedDict[str, None] = OrderedDict()
+        self.tracer: Tracer | None = None  # None: nothing is traced
 
     async def receive(self, *, block_s: float = 1.0) -> None:
         """Wait for new letters and deal with them."""
@@ -151,6 +154,10 @@ class Letters:
             return await self._give_up_old(letter, kind)
         self._metrics.letters_received_total.inc(kind, "done")
         self._metrics.letter_age_seconds.observe(letter.age_ms / 1000)
+        if isinstance(content, PeerAssign) or (
+            isinstance(content, PeerWord) and isinstance(content.word, JobResult)
+        ):
+            self._metrics.stage_seconds.observe("hop", letter.age_ms / 1000)
         self._dealt[letter.id] = None
         if len(self._dealt) > _REMEMBERED:
             self._dealt.popitem(last=False)
@@ -234,6 +241,9 @@ class Letters:
             self._post.give_back(errand, "unreachable")
             return
         self._errands.add(errand)
+        _log.debug("job_handed_on", session=job.session_id, job=job.job_id, trace_id=job.trace_id)
+        if self.tracer is not None:
+            tell_hop(self.tracer, letter, job, self._clock)
         if not link.assign(job):
             self._errands.done(errand.job_id)
             self._post.give_back(errand, "unreachable")

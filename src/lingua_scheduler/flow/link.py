@@ -9,8 +9,6 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.ports import Sink
@@ -22,7 +20,7 @@ from lingua_scheduler.flow.membership import LinkHome, Membership
 from lingua_scheduler.flow.registrar import ANY_ORDER, Registrar
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.close import CloseCode
-from lingua_scheduler.wire.common import ErrorMessage
+from lingua_scheduler.wire.common import ErrorMessage, plain_code
 from lingua_scheduler.wire.node import (
     AsrPartial,
     FromNode,
@@ -40,8 +38,6 @@ from lingua_scheduler.wire.node import (
 )
 
 _log = get_logger(__name__)
-
-EXACT_FLAGS = "exact_flags"  # the node translates every cut; others need all flagged as manual ones
 
 _Change = NodeRegister | NodeHeartbeat | None  # None: write the status as it is now
 
@@ -136,7 +132,7 @@ class Link:
             case PairingCodeRequest():
                 self._home.pairing.request(self.node_id, self._sink)
             case NodeError():
-                _log.warning("node_error", node=self.node_id, code=message.code)
+                _log.warning("node_error", node=self.node_id, code=plain_code(message.code))
             case _:
                 raise WireError(f"{type(message).__name__} is not handled by this server")
 
@@ -145,11 +141,12 @@ class Link:
         home, member = self._home, self._member
         self.gone = True
         self._registered()
+        expected = self.sent_away or bool(self.holds)
         self.holds.clear()
         if member is None or not member.end():
             self._on_left(self)
             return
-        member.lose("connection_lost")
+        member.lose("connection_lost", expected=expected)
         if self.sent_away:
             self._grace_over()
         else:
@@ -161,10 +158,10 @@ class Link:
         """Hand a job over, worded for the generation of this node; False when it will not arrive."""
         if self.holds:
             return False
-        if not message.is_manual_cut and self._member and not self._member.node.said.offers(EXACT_FLAGS):
-            message = msgspec.structs.replace(message, is_manual_cut=True)
-        if self._member and not self._member.node.said.offers(ANY_ORDER):
-            message = self._aliases.assigned(message)
+        if self._member is not None:
+            message = self._member.node.said.worded(message)
+            if not self._member.node.said.offers(ANY_ORDER):
+                message = self._aliases.assigned(message)
         posted = self._sink.post(message)
         if posted:
             self._work.given(message, self._home.clock.now())

@@ -14,6 +14,7 @@ from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.core.ports import Beat, NodeLedger, Sink
 from lingua_scheduler.errors import DependencyDown, LinguaError, NodeRefused
 from lingua_scheduler.flow.failover import Failover
+from lingua_scheduler.flow.losses import Losses
 from lingua_scheduler.flow.model_reports import ModelReports, missing_service
 from lingua_scheduler.flow.pairing import Pairing
 from lingua_scheduler.flow.registrar import Registrar
@@ -24,12 +25,23 @@ from lingua_scheduler.flow.snapshot import Snapshot
 from lingua_scheduler.flow.waiting import WaitingRoom
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.node import JobResult, ModelNotAvailable, NodeHeartbeat
 from lingua_scheduler.wire.node import NodeStatus as NodeStatusMessage
 
 _log = get_logger(__name__)
 
 _TRY_AGAIN_S = 1.0  # while Redis is away
+_FAREWELLS = frozenset(
+    {
+        CloseCode.NORMAL,
+        CloseCode.GOING_AWAY,
+        CloseCode.SERVICE_RESTART,
+        CloseCode.UNAUTHORISED,
+        CloseCode.FORBIDDEN,
+    }
+)
+"""Close codes with which a node goes, or is sent away, because somebody wants it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,7 @@ class LinkHome:
     rules: NodeRules
     pools: PoolPlan
     tasks: Tasks
+    losses: Losses
 
 
 class Membership:
@@ -64,6 +77,7 @@ class Membership:
         self._mark_over = Deadline(home.alarms, self._unmark)
         self._try_again = Deadline(home.alarms, self._write_anew)
         self._on_change: Callable[[], None]
+        self._missed = False  # nobody wanted its connection to end
 
     @property
     def node_id(self) -> NodeId:
@@ -146,8 +160,9 @@ class Membership:
         for epoch in self.node.epochs:
             self._home.failover.node_lost(self.node_id, epoch)
 
-    def lose(self, reason: str) -> None:
-        """Mark the node as out of reach until it registers again."""
+    def lose(self, reason: str, *, expected: bool) -> None:
+        """Mark the node as out of reach until it registers again; who was not expected to go is missed."""
+        self._missed = not expected and self._sink.close_code not in _FAREWELLS
         self._become(self.node.lose(reason))
 
     def drain(self, reason: str) -> None:
@@ -163,6 +178,9 @@ class Membership:
         try:
             if await self.node.leave():
                 self._home.snapshot.drop(self.node_id)
+                if self._missed:
+                    _log.warning("node_lost", node=self.node_id)
+                    self._home.losses.node(self.node_id)
         except LinguaError as error:
             _log.info("leave_not_written", node=self.node_id, reason=str(error))
 

@@ -23,6 +23,7 @@ from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.registrar import Registrar
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.wire.common import plain_id
 from lingua_scheduler.wire.node import JobResult, ModelNotAvailable
 
 _log = get_logger(__name__)
@@ -85,6 +86,5 @@ class ModelReports:
             first = True  # said twice is better than not at all
         if first:
             self._metrics.model_na_notices_total.inc()
-            _log.warning(
-                "model_not_available", node=node_id, service=report.service_id, version=report.version
-            )
+            service, version = plain_id(report.service_id), plain_id(report.version)
+            _log.warning("model_not_available", node=node_id, service=service, version=version)

@@ -8,6 +8,8 @@ from typing import Any
 class Nowhere:
     """A sink that tells nobody."""
 
+    close_code: int | None = None
+
     def post(self, message: Any, *, droppable: bool = False) -> bool:  # noqa: ARG002
         """Tell nobody."""
         return False

@@ -10,6 +10,7 @@ import msgspec
 from lingua_scheduler.core.model import AudioFormat, Languages, NodeId, new_trace_id
 from lingua_scheduler.core.segmenter import SegmenterOptions
 from lingua_scheduler.errors import CorruptValue, InvalidMessage, UnsupportedFeature
+from lingua_scheduler.tracing.context import Context, read_traceparent
 from lingua_scheduler.wire.common import Features, Pipeline
 from lingua_scheduler.wire.session import SessionInit
 
@@ -71,6 +72,7 @@ class Opening:
     adaptive: bool
     resumes: bool = False  # the client comes back with its token, and understands what that needs
     paired_with: NodeId | None = None  # the node whose code the client brought
+    traceparent: str | None = None  # the client's own span, in which its session is traced
     plain_voice: bool = False  # the client names no format of audio; in rooms it knows samples only
 
     def text(self) -> str:
@@ -98,9 +100,10 @@ _PARTIAL_INTERVAL_MS = (50, 60_000)
 def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions) -> Opening:
     """Settle what the session will be; UnsupportedFeature or InvalidMessage when it cannot be."""
     languages = _languages(wish)
+    parent = read_traceparent(wish.traceparent)
     audio_format, sample_rate = agree_audio(wish.audio_format, wish.sample_rate)
     return Opening(
-        trace_id=_trace_id(wish),
+        trace_id=_trace_id(wish, parent),
         tenant_id=wish.tenant_id,
         languages=languages,
         audio_format=audio_format,
@@ -115,14 +118,15 @@ def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions
         wants_backpressure=wish.supports_backpressure is True,
         adaptive=_adaptive(wish),
         resumes=wish.supports_resume is True,
+        traceparent=parent.traceparent if parent else None,
         plain_voice=wish.audio_format is None,
     )
 
 
-def _trace_id(wish: SessionInit) -> str:
+def _trace_id(wish: SessionInit, parent: Context | None) -> str:
     if wish.trace_id and len(wish.trace_id) <= _LONGEST_TRACE:
         return wish.trace_id
-    return new_trace_id()
+    return parent.trace_id if parent else new_trace_id()
 
 
 def _adaptive(wish: SessionInit) -> bool:

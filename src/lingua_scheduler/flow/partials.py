@@ -24,6 +24,8 @@ class PartialOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Partials:
     """The partial results of one session."""
 
+    __slots__ = ("_clock", "_due", "_interval_s", "_newest", "_post", "_sent_at")
+
     def __init__(
         self,
         options: PartialOptions,

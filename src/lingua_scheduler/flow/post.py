@@ -18,7 +18,7 @@ from lingua_scheduler.flow.errands import Errand, Errands
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.codec import encode
-from lingua_scheduler.wire.node import JobAssign, JobResult
+from lingua_scheduler.wire.node import JobAssign, JobResult, ModelNotAvailable
 from lingua_scheduler.wire.peer import (
     NodeWord,
     Peer,
@@ -171,7 +171,7 @@ class Post:
                 if await self._send(to, await self._without_voice(letter)) is Posted.SENT:
                     return
             except DependencyDown as error:
-                _log.info("word_not_sent", reason=str(error))
+                _log.info("word_not_sent", reason=str(error), **_names(letter))
             to = None
             if patient:
                 await asyncio.sleep(_TRY_AGAIN_S)
@@ -217,6 +217,12 @@ class Post:
         if posted is Posted.GONE:
             self._company.doubt(to)
         return posted
+
+
+def _names(letter: PeerWord) -> dict[str, str]:
+    word = letter.word
+    trace = {} if isinstance(word, ModelNotAvailable) else {"trace_id": word.trace_id}
+    return {"session": letter.session_id, "job": word.job_id, **trace}
 
 
 def _last(word: NodeWord) -> bool:

@@ -17,6 +17,8 @@ QUIET_S = 1.0
 class Receipting:
     """Tells one client up to which frame all is safe, once for each."""
 
+    __slots__ = ("_clock", "_given", "_given_at", "_receipts", "_session_id", "_sink", "_wanted")
+
     def __init__(
         self,
         session_id: SessionId,

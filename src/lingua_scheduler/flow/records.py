@@ -99,7 +99,7 @@ class SessionRecords:
             else:
                 self._disown(session)
         except StoreError as error:
-            _log.info("session_not_written", session=session.id, reason=str(error))
+            _log.info("session_not_written", reason=str(error), **session.names)
 
     async def _erase(self, session: Session) -> None:
         await self.written(session)

@@ -12,9 +12,11 @@ from lingua_scheduler.core.placement import Exclusion
 from lingua_scheduler.core.unavailability import UnavailabilityOptions
 from lingua_scheduler.errors import NodeRefused
 from lingua_scheduler.wire.machine import LanguageCapabilities, ResourceUsage
-from lingua_scheduler.wire.node import NodeHeartbeat, NodeRegister
+from lingua_scheduler.wire.node import JobAssign, NodeHeartbeat, NodeRegister
 
 SCHEMA_VERSION = "2.0"
+EXACT_FLAGS = "exact_flags"  # the node translates every cut; others need all flagged as manual ones
+TRACE_CONTEXT = "trace_context"  # the node heeds `traceparent`
 
 _Percent = Annotated[float, msgspec.Meta(ge=0, le=100)]
 
@@ -114,6 +116,14 @@ class Announcement:
     def offers(self, feature: str) -> bool:
         """The node announced an ability of the newer protocol."""
         return feature in (self.register.features or ())
+
+    def worded(self, message: JobAssign) -> JobAssign:
+        """Word a job for the generation of this node."""
+        if not message.is_manual_cut and not self.offers(EXACT_FLAGS):
+            message = msgspec.structs.replace(message, is_manual_cut=True)
+        if message.traceparent is not None and not self.offers(TRACE_CONTEXT):
+            message = msgspec.structs.replace(message, traceparent=None)
+        return message
 
     def health(self) -> HealthFacts:
         """What its status depends on."""

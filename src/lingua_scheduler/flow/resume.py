@@ -177,6 +177,7 @@ class Resume:
             session, jobs = revive(session_id, stored, self._around, received=received)
         except CorruptValue as error:
             _log.warning("session_unreadable", session=session_id, reason=str(error))
+            self._around.metrics.store_corrupt_value_total.inc()
             await self._ledger.close(session_id, epoch=stored.epoch)
             return None
         self._sessions.admit(session)
@@ -188,5 +189,5 @@ class Resume:
             else:
                 self._around.adopt(job)
         self.count("moved")
-        _log.info("session_taken_over", session=session_id, before=stored.before, jobs=len(jobs))
+        _log.info("session_taken_over", before=stored.before, jobs=len(jobs), **session.names)
         return session

@@ -50,9 +50,11 @@ def revive(
     session.room = stored.fields.get("room") or None
     jobs = [_job(session, stored_job, record) for stored_job, record in records]
     unreadable = [(job.index, job.tgt_lang) for job in stored.jobs if _record(job) is None]
+    around.metrics.store_corrupt_value_total.inc(len(unreadable))
     for index, tgt_lang in (*stored.lost, *unreadable):
         if index > received:
             trace_id = f"{opening.trace_id}-{index}"
+            _log.warning("utterance_lost", session=session_id, index=index, trace_id=trace_id)
             missing = Place(session_id, index, tgt_lang, trace_id).missing(
                 MissingReason.JOB_FAILED, around.clock.wall_ms()
             )
@@ -75,7 +77,7 @@ def _record(job: StoredJob) -> Record | None:
     try:
         return Record.of(job.record)
     except CorruptValue as error:
-        _log.warning("job_unreadable", job=job.job_id, reason=str(error))
+        _log.warning("job_unreadable", job=job.job_id, index=job.index, reason=str(error))
         return None
 
 

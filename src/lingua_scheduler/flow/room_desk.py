@@ -60,7 +60,14 @@ class RoomDesk:
     """Does what clients ask for, for each session in order."""
 
     def __init__(
-        self, rooms: Rooms, lanes: Lanes, options: RoomOptions, *, clock: Clock, owner: InstanceId
+        self,
+        rooms: Rooms,
+        lanes: Lanes,
+        options: RoomOptions,
+        *,
+        clock: Clock,
+        owner: InstanceId,
+        waited: Callable[[str, float], None],
     ) -> None:
         self._rooms = rooms
         self._ledger = rooms.ledger
@@ -69,6 +76,7 @@ class RoomDesk:
         self._guesses = Guesses(options)
         self._clock = clock
         self._owner = owner
+        self._waited = waited
         self._joining: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # by address
 
     def received(self, session: Session, message: RoomMessage, caller: Caller) -> None:
@@ -126,7 +134,9 @@ class RoomDesk:
         else:
             whose = neighbourhood(caller.remote)
             turn = self._joining.setdefault(whose, asyncio.Lock())
+            came_at = self._clock.now()
             async with turn:  # codes that are being looked up would count as wrong
+                self._waited("room_join", self._clock.now() - came_at)
                 found = await self._found(session, code, newcomer, caller)
             if isinstance(found, Room):
                 self._welcome(session, found)

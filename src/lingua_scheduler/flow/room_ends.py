@@ -20,6 +20,8 @@ from lingua_scheduler.wire.session import AsrPartial
 class RoomEnds:
     """Hands the ends of one session's utterances to its room; the log has each until the room was told."""
 
+    __slots__ = ("_clock", "_counts", "_log", "_metrics", "_session_id", "_told", "caption", "tell")
+
     def __init__(
         self,
         session_id: SessionId,

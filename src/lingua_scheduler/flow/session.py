@@ -24,15 +24,40 @@ from lingua_scheduler.flow.nowhere import Nowhere
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.receipting import QUIET_S, Receipting
 from lingua_scheduler.flow.surroundings import Surroundings
+from lingua_scheduler.flow.trail import Trail
 from lingua_scheduler.wire.node import JobResult
-from lingua_scheduler.wire.session import (
-    AudioChunk,
-    Utterance,
-)
+from lingua_scheduler.wire.session import AudioChunk, Utterance
 
 
 class Session:
     """One client's conversation."""
+
+    __slots__ = (
+        "_around",
+        "_clock",
+        "_crowding",
+        "_intake",
+        "_metrics",
+        "_receipting",
+        "_undecided",
+        "again",
+        "began_ms",
+        "breadth",
+        "closing",
+        "delivery",
+        "ended",
+        "epoch",
+        "hearing",
+        "id",
+        "jobs",
+        "languages",
+        "leaning",
+        "moving",
+        "opening",
+        "room",
+        "unsure",
+        "unwritten_ends",
+    )
 
     def __init__(
         self,
@@ -50,6 +75,7 @@ class Session:
         self.moving: Try | None = None  # for which Redis is asked to raise the epoch
         self.unsure = False  # it was asked and did not answer: perhaps the epoch is raised
         self.again: tuple[int, Try] | None = None  # an older epoch that counts for the same try: see Resume
+        self.began_ms: int | None = None  # when it was opened or taken up here, if a transcript is kept
         self.closing = False
         self.ended = False
         self.jobs: dict[JobId, Job] = {}
@@ -81,7 +107,10 @@ class Session:
 
     def audio(self, chunk: AudioChunk) -> None:
         """Take one frame, unless too much is unanswered; a final one is always taken."""
-        if self._crowding.admits(self._unanswered) or chunk.is_final:
+        if self._crowding.calm(len(self.jobs) + self._undecided):
+            self._intake.audio(chunk)
+            self._receipting.give(pace_s=QUIET_S)
+        elif self._crowding.admits(self._unanswered) or chunk.is_final:
             self._crowding.over()
             self._intake.audio(chunk)
             self._receipting.give(pace_s=QUIET_S)
@@ -128,6 +157,11 @@ class Session:
         orphans = [job for job in self.jobs.values() if not job.ended]
         self.jobs.clear()
         return orphans
+
+    @property
+    def names(self) -> dict[str, str]:
+        """What every log line about it carries."""
+        return {"session": self.id, "trace_id": self.opening.trace_id}
 
     @property
     def idle(self) -> bool:
@@ -253,6 +287,8 @@ class Session:
             created_wall_ms=created_wall_ms,
             pending_until=now + self._around.rules.timeouts.pending_s,
         )
+        if self._around.tracer is not None:
+            job.trail = Trail.of(self._around.tracer, job, self._clock)
         self.jobs[job.id] = job
         return job
 

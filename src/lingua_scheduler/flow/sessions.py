@@ -7,13 +7,13 @@ here, and nothing more is written about it.
 from __future__ import annotations
 
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
 from lingua_scheduler.aio import Alarm
-from lingua_scheduler.core.model import InstanceId, SessionId, new_session_id
+from lingua_scheduler.core.model import InstanceId, Languages, SessionId, new_session_id
 from lingua_scheduler.core.ports import Ledgers, Sink, Tenure
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.opening import Opening
@@ -61,6 +61,7 @@ class Sessions:
         self._roster, self._rooms = tables
         self._rooms.remember = self.records.write_behind
         self._sessions: OrderedDict[SessionId, Session] = OrderedDict()
+        self.languages: Counter[Languages] = Counter()  # of all of them
         self._active_at: dict[SessionId, float] = {}
         self._away: dict[SessionId, Alarm] = {}  # detached ones, until their window ends
         self._closing: dict[SessionId, _Closing] = {}
@@ -98,7 +99,7 @@ class Sessions:
         session.attach(sink)
         self._enter(session)
         self.records.write_behind(session)
-        _log.info("session_opened", session=session.id, trace=opening.trace_id)
+        _log.info("session_opened", **session.names)
         return session
 
     def admit(self, session: Session) -> None:
@@ -132,7 +133,7 @@ class Sessions:
             self._rooms.leave(session)
             self.records.write_behind(session)
         self._wait_for_client(session)
-        _log.info("session_detached", session=session.id)
+        _log.info("session_detached", **session.names)
 
     def close(self, session: Session, last_word: Callable[[], object]) -> None:
         """Translate what was said, deliver what comes in time, then end and say the last word."""
@@ -177,7 +178,7 @@ class Sessions:
         for job in session.end():
             self._endings.forget(job)
         self._roster.forget_session(session.id)
-        _log.info("session_let_go", session=session.id)
+        _log.info("session_let_go", **session.names)
         return True
 
     # Inside
@@ -185,6 +186,7 @@ class Sessions:
     def _enter(self, session: Session) -> None:
         self._sessions[session.id] = session
         self._stir(session)
+        self.languages[session.languages] += 1
         self._around.metrics.sessions_open.inc()
 
     def _leave(self, session: Session) -> bool:
@@ -194,6 +196,9 @@ class Sessions:
         for alarm in (self._away.pop(session.id, None), self._deadline(session.id)):
             if alarm is not None:
                 alarm.cancel()
+        self.languages[session.languages] -= 1
+        if not self.languages[session.languages]:
+            del self.languages[session.languages]
         self._around.metrics.sessions_open.dec()
         return True
 
@@ -235,7 +240,7 @@ class Sessions:
         if len(self._ended) > _REMEMBERED:
             self._ended.popitem(last=False)
         self.records.erase(session)
-        _log.info("session_ended", session=session.id)
+        _log.info("session_ended", **session.names)
 
     async def renew(self) -> None:
         """Extend the lives of all records; write anew what Redis has lost, forget what others have."""

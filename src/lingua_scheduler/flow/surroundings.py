@@ -20,6 +20,7 @@ from lingua_scheduler.flow.hearing import Kept
 from lingua_scheduler.flow.job import Job
 from lingua_scheduler.flow.opening import SessionOptions
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.tracing.spans import Tracer
 from lingua_scheduler.wire.node import JobResult
 from lingua_scheduler.wire.session import AsrPartial
 
@@ -59,3 +60,4 @@ class Surroundings:
     caption: Callable[[Job, AsrPartial], None]  # those in a room who read along
     move: Callable[[Session], None]  # tell its room where a session that was taken up is now
     hand_on: Callable[[SessionId, list[Kept], InstanceId | None], None]  # what a moved session missed
+    tracer: Tracer | None = None  # None: nothing is traced

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from weakref import WeakKeyDictionary
 
 import msgspec
 
@@ -71,7 +70,6 @@ class Transcripts:
         self._clock = clock
         self._tasks = Tasks()
         self._waiting_chars = 0
-        self._began_ms: WeakKeyDictionary[Session, int] = WeakKeyDictionary()
 
     def __len__(self) -> int:
         """Count the lines that are not written yet."""
@@ -81,7 +79,8 @@ class Transcripts:
         """Give the token of a session that begins or goes on here; None when no transcripts are kept."""
         if not self.options.enabled:
             return None
-        self._began_ms.setdefault(session, self._clock.wall_ms())
+        if session.began_ms is None:
+            session.began_ms = self._clock.wall_ms()
         return make_token(self._secret(), session.id)
 
     # What is said
@@ -101,7 +100,7 @@ class Transcripts:
     def _said_now(self, answer: Answer) -> None:
         line, room = _line_of_answer(answer), answer.job.brief.room
         if room is None:
-            self._said_alone(line, self._began_ms.get(answer.job.session))
+            self._said_alone(line, answer.job.session.began_ms)
         else:
             self.said_in_room(room.code, room.room_id, line)
 

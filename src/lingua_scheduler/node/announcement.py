@@ -13,7 +13,7 @@ from lingua_scheduler.wire.common import Features
 from lingua_scheduler.wire.machine import Capability, Gpu, Hardware, InstalledService, LanguageCapabilities
 from lingua_scheduler.wire.node import NodeRegister
 
-FEATURES = ("job_ack", "exact_flags", "any_order", "cancel", "held_jobs")
+FEATURES = ("job_ack", "exact_flags", "any_order", "cancel", "held_jobs", "trace_context")
 """What this SDK does beyond the protocol of the first generation."""
 _SCHEMA_VERSION = "2.0"
 _PLATFORMS = {"Linux": "linux", "Darwin": "macos", "Windows": "windows"}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import msgspec
 
 from lingua_scheduler.core.model import AudioFormat
 from lingua_scheduler.errors import LinguaError
+from lingua_scheduler.node.trace import JobTrace
 from lingua_scheduler.wire.common import ServiceTimings
 from lingua_scheduler.wire.node import JobAssign
 from lingua_scheduler.wire.opus import decode_opus
@@ -38,6 +40,8 @@ NOTHING_SAID = Translation(extra={"reason": "ASR_EMPTY"})
 class JobFailed(LinguaError):
     """Raised by a handler that cannot do its job; the scheduler is told code, message and details."""
 
+    quotes = True
+
     def __init__(self, code: str, message: str, *, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
         self.code = code
@@ -47,8 +51,11 @@ class JobFailed(LinguaError):
 class Job:
     """One utterance to translate; `assign` holds everything the scheduler said about it."""
 
-    def __init__(self, assign: JobAssign, tell_partial: Callable[[str, bool], None]) -> None:
+    def __init__(
+        self, assign: JobAssign, tell_partial: Callable[[str, bool], None], trace: JobTrace | None = None
+    ) -> None:
         self.assign = assign
+        self._trace = trace
         self._tell_partial = tell_partial
 
     @property
@@ -79,6 +86,10 @@ class Job:
     async def partial(self, text: str, *, final: bool = False) -> None:
         """Tell what was understood so far; of calls in quick succession only the newest is sent."""
         self._tell_partial(text, final)
+
+    def step(self, name: str) -> AbstractContextManager[None]:
+        """Show a step of the work in the job's trace, for as long as the block lasts, if there is a trace."""
+        return nullcontext() if self._trace is None else self._trace.step(name)
 
 
 Handler = Callable[[Job], Awaitable[Translation]]

@@ -22,10 +22,13 @@ from lingua_scheduler.node.events import Abort, Begin, Event, Leave, Refused, Re
 from lingua_scheduler.node.job import FAILED, Handler, Job, JobFailed, Translation
 from lingua_scheduler.node.options import LinkOptions
 from lingua_scheduler.node.protocol import LinkState, NodeProtocol
+from lingua_scheduler.node.trace import JobTrace
 from lingua_scheduler.node.uplink import NodeGaveUp, Uplink
 from lingua_scheduler.node.usage import Machine
+from lingua_scheduler.tracing.spans import Tracer
 from lingua_scheduler.wire.address import NODE_PATH, endpoint
 from lingua_scheduler.wire.close import CloseCode, reconnects
+from lingua_scheduler.wire.common import plain_code
 from lingua_scheduler.wire.machine import LanguageCapabilities
 from lingua_scheduler.wire.node import JobAssign
 
@@ -69,6 +72,7 @@ class Node:
         self._done = False
         self._failure: LinguaError | None = None
         self._ended = asyncio.Event()
+        self.tracer: Tracer | None = None  # shows what the node does in the scheduler's traces
         self.registered = asyncio.Event()  # set while the scheduler knows the node
 
     @property
@@ -167,16 +171,30 @@ class Node:
     async def _work(self, key: Key, assign: JobAssign) -> Translation | JobFailed:
         self._protocol.started(key)
         self._uplink.stir()
+        trace = JobTrace.of(self.tracer, assign, self.node_id, self._clock)
+        outcome: Translation | JobFailed = JobFailed(FAILED, "the job was given up")
         try:
-            said: object = await self._handler(Job(assign, functools.partial(self._tell_partial, key)))
+            outcome = await self._handled(
+                Job(assign, functools.partial(self._tell_partial, key), trace), _names(assign)
+            )
+        finally:
+            if trace is not None:
+                trace.end(outcome if isinstance(outcome, JobFailed) else None)
+        return outcome
+
+    async def _handled(self, job: Job, names: dict[str, str]) -> Translation | JobFailed:
+        try:
+            said: object = await self._handler(job)
             if isinstance(said, Translation):
+                _log.debug("job_done", **names)
                 return said
-            _log.error("handler_failed", job=assign.job_id, error=f"gave a {type(said).__name__}")
+            _log.error("handler_failed", error=f"gave a {type(said).__name__}", **names)
         except JobFailed as failure:
+            _log.info("job_failed", code=plain_code(failure.code), **names)
             return failure
         except Exception as error:  # noqa: BLE001 whatever a handler does, its node lives on
             # The message of a foreign error may quote what was said.
-            _log.error("handler_failed", job=assign.job_id, error=type(error).__name__, where=_place(error))
+            _log.error("handler_failed", error=type(error).__name__, where=_place(error), **names)
         return JobFailed(FAILED, "the node could not process the job")
 
     def _worked(self, key: Key, working: asyncio.Task[Translation | JobFailed]) -> None:
@@ -237,6 +255,11 @@ class Node:
             self._leave()
         else:
             self.stop()
+
+
+def _names(assign: JobAssign) -> dict[str, str]:
+    """What every log line about a job carries."""
+    return {"session": assign.session_id, "job": assign.job_id, "trace_id": assign.trace_id}
 
 
 def _place(error: Exception) -> str:

@@ -30,7 +30,7 @@ from lingua_scheduler.node.wording import (
     started_of,
 )
 from lingua_scheduler.node.workload import Admission, Work, Workload
-from lingua_scheduler.wire.common import ErrorMessage
+from lingua_scheduler.wire.common import ErrorMessage, plain_code
 from lingua_scheduler.wire.machine import HeldJob
 from lingua_scheduler.wire.node import (
     FromNode,
@@ -219,7 +219,7 @@ class NodeProtocol:
         return [Registered()]
 
     def _told_error(self, message: ErrorMessage) -> list[Event]:
-        _log.warning("scheduler_error", code=message.code, node=self.node_id)
+        _log.warning("scheduler_error", code=plain_code(message.code), node=self.node_id)
         if self.state is LinkState.LIVE and message.code != _NOT_REGISTERED:
             return []
         mine = message.code == _TAKEN_ID and self._known  # by a connection that the scheduler holds for alive
@@ -271,7 +271,7 @@ class NodeProtocol:
         timing = Timing(round((self._clock.now() - work.began_at) * 1000), self._clock.wall_ms())
         result, fits = fitting_result(work.assign, outcome, self.node_id or "", timing)
         if not fits:
-            _log.error("result_unfit", job=work.assign.job_id)
+            _log.error("result_unfit", job=work.assign.job_id, trace_id=work.assign.trace_id)
         return result
 
     def _expire(self, work: Work) -> Event:

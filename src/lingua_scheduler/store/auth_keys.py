@@ -5,6 +5,7 @@ A revoked key stays known for a while, so that every instance learns of it; then
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -23,7 +24,13 @@ _read = msgspec.json.Decoder(KeyFacts).decode
 class AuthKeyStore:
     """Implements `core.keys.KeyLedger`; the rest is for `lingua keys`."""
 
-    def __init__(self, scripts: Scripts, keys: Keys) -> None:
+    def __init__(
+        self,
+        scripts: Scripts,
+        keys: Keys,
+        unreadable: Callable[[], None] = lambda: None,  # told of every entry that cannot be read
+    ) -> None:
+        self._unreadable = unreadable
         self._names = {"auth_keys": keys.auth_keys(), "auth_version": keys.auth_version()}
         self._put = scripts.load("auth_put")
         self._revoke = scripts.load("auth_revoke")
@@ -35,7 +42,7 @@ class AuthKeyStore:
         version, now_ms = reply[0].decode(), int(reply[1])
         if version == since:
             return KeyChanges(version, now_ms, None)
-        return KeyChanges(version, now_ms, _records(reply[2]))
+        return KeyChanges(version, now_ms, self._records(reply[2]))
 
     async def add(self, facts: KeyFacts, *, ttl_ms: int = 0) -> bool:
         """Make a key known, for ever or for a time; False when its id is taken."""
@@ -52,10 +59,11 @@ class AuthKeyStore:
         records = (await self.changes("")).records or ()
         return tuple(sorted(records, key=lambda record: (record.created_ms, record.facts.id)))
 
-
-def _records(flat: list[bytes]) -> tuple[KeyRecord, ...]:
-    found = [_record(name, line) for name, line in zip(flat[::2], flat[1::2], strict=True)]
-    return tuple(record for record in found if record is not None)
+    def _records(self, flat: list[bytes]) -> tuple[KeyRecord, ...]:
+        found = [_record(name, line) for name, line in zip(flat[::2], flat[1::2], strict=True)]
+        for _ in range(found.count(None)):
+            self._unreadable()
+        return tuple(record for record in found if record is not None)
 
 
 def _record(name: bytes, line: bytes) -> KeyRecord | None:

@@ -20,6 +20,8 @@ from lingua_scheduler.store.scripts import Scripts
 
 GROUP = "scheduler"
 """The consumer group of every inbox."""
+BEATS_PER_PRESENCE = 4
+"""How often an instance renews its presence within its time to live."""
 
 _LOOK_AGAIN_S = 0.1  # while another process may still live under our id
 _PATIENCE = 1.25  # lives of a presence that a start waits for the id of a process that may be dead

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
 
 import msgspec
@@ -25,7 +26,14 @@ _encode = msgspec.json.encode
 class NodeStore:
     """Implements `core.ports.NodeLedger`."""
 
-    def __init__(self, connection: Connection, scripts: Scripts, keys: Keys) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        scripts: Scripts,
+        keys: Keys,
+        unreadable: Callable[[], None] = lambda: None,  # told of every record that cannot be read
+    ) -> None:
+        self._unreadable = unreadable
         self._connection = connection
         self._keys = keys
         self._slots = Slots(connection, scripts, keys)
@@ -165,8 +173,11 @@ class NodeStore:
     async def _facts(self, pool: PoolId, node_id: NodeId) -> NodeFacts | None:
         """Read a node with its effective load; one that cannot be chosen now counts as full."""
         raw = await self._connection.call("HGET", self._keys.node(pool, node_id), "facts")
-        facts = None if raw is None else node_record.read(node_id, pool, raw)
+        if raw is None:
+            return None
+        facts = node_record.read(node_id, pool, raw)
         if facts is None:
+            self._unreadable()
             return None
         score = await self._connection.call("ZSCORE", self._keys.shelf(pool, facts.shelf), node_id)
         return replace(facts, running_jobs=facts.max_jobs if score is None else int(float(score)))

@@ -18,7 +18,8 @@ from redis.exceptions import (
 
 from lingua_scheduler.errors import CorruptValue, DependencyDown, StoreError
 
-_REASON_CHARS = 300  # of a server's error text, which may quote what was sent
+_REASON_CHARS = 300  # of a server's error text
+_SENT = re.compile(r",? with args beginning with")
 _UNABLE = (ClusterDownError, ReadOnlyError, OutOfMemoryError)  # the server is there but cannot serve now
 _UNABLE_WORDS = ("MISCONF", "NOREPLICAS", "BUSY", "UNBLOCKED")
 _CORRUPT_WORDS = ("WRONGTYPE", "CORRUPT")  # the second is for our own scripts
@@ -50,8 +51,8 @@ class Forbidden(StoreError):
 
 
 def shortened(error: BaseException) -> str:
-    """Give an error's text in a length that fits a line."""
-    return str(error)[:_REASON_CHARS]
+    """Give an error's text in a length that fits a line, without what was sent (perhaps a password)."""
+    return _SENT.split(str(error))[0][:_REASON_CHARS]
 
 
 def is_demoted(reply: object) -> bool:

@@ -44,7 +44,8 @@ class Stores:
         self.connection = Connection(options, on_state=self._state_changed)
         scripts = Scripts(self.connection, meter=self._measure)
         keys = Keys(options.key_prefix)
-        self.nodes = NodeStore(self.connection, scripts, keys)
+        unreadable = metrics.store_corrupt_value_total.inc
+        self.nodes = NodeStore(self.connection, scripts, keys, unreadable)
         self.jobs = JobStore(self.connection, scripts, keys, owner, lives)
         self.sessions = SessionStore(
             self.connection, scripts, keys, lives, transcript_keep_s=transcript.keep_s
@@ -55,7 +56,7 @@ class Stores:
         self.transcripts = TranscriptStore(self.connection, scripts, keys, transcript, lives)
         self.pairing = PairingStore(self.connection, keys)
         self.notices = NoticeStore(self.connection, keys)
-        self.auth_keys = AuthKeyStore(scripts, keys)
+        self.auth_keys = AuthKeyStore(scripts, keys, unreadable)
 
     @property
     def up(self) -> bool:

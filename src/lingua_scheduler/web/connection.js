@@ -1,25 +1,20 @@
 /** Holds the socket of a session: moves its messages, and calls it when time has passed. */
 
 const ABNORMAL = 1006;
-
-/** Give the address of the scheduler that served this page. */
-export function sessionUrl(location) {
-  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-  return `${scheme}//${location.host}/ws/session`;
-}
+const UNAUTHORISED = 4500;
 
 /** One session over one socket at a time; news go to `onEvent`. */
 export class Connection {
   #session;
-  #url;
+  #access;
   #onEvent;
   #socket = null;
   #timer = null;
   #wentOnline = () => this.hurry();
 
-  constructor(session, url, onEvent) {
+  constructor(session, access, onEvent) {
     this.#session = session;
-    this.#url = url;
+    this.#access = access;
     this.#onEvent = onEvent;
   }
 
@@ -53,18 +48,31 @@ export class Connection {
   }
 
   #connect() {
-    const socket = new WebSocket(this.#url);
+    const socket = this.#access.open();
+    let opened = false;
     this.#socket = socket;
     socket.binaryType = "arraybuffer";
     const current = (step) => (event) => {
       if (this.#socket === socket) this.#do((nowMs) => step(nowMs, event));
     };
-    socket.onopen = current((nowMs) => this.#session.connected(nowMs));
+    socket.onopen = current((nowMs) => {
+      opened = true;
+      return this.#session.connected(nowMs);
+    });
     socket.onmessage = current((nowMs, { data }) => (typeof data === "string" ? this.#session.heard(data, nowMs) : []));
     socket.onclose = current((nowMs, { code }) => {
       this.#socket = null;
+      if (!opened) this.#askWhy();
       return this.#session.lost(code || ABNORMAL, nowMs);
     });
+  }
+
+  /** A browser does not tell why a socket could not be opened; do not try again when nobody is let in with this. */
+  async #askWhy() {
+    const why = await this.#access.refusal();
+    if (!why || !["waiting", "connecting"].includes(this.#session.state)) return;
+    this.#drop(UNAUTHORISED);
+    this.#do((nowMs) => this.#session.lost(UNAUTHORISED, nowMs).map((event) => ({ ...event, why })));
   }
 
   /** Let a socket go; whatever it still says is not heard any more. */

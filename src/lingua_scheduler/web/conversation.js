@@ -13,7 +13,7 @@ import { Session } from "./protocol.js";
 import { SpeechInput } from "./speech-in.js";
 
 /**
- * Talks to one scheduler.
+ * Talks to the scheduler that `access` opens sockets to.
  *
  * Members of `on`: `event(event)` of the protocol; `speaking(bool)`; `level(0 to 1)`; `voices(waiting, result)` with
  * the result whose voice is heard, or null; `unplayable()`; `microphoneGone()`.
@@ -24,7 +24,7 @@ export class Conversation {
   /** The microphone rests because a voice is heard. */
   resting = false;
 
-  #url;
+  #access;
   #on;
   #voices;
   #microphone = null;
@@ -38,8 +38,8 @@ export class Conversation {
   #paused = false;
   #attempt = 0; // to start; an end makes older ones void
 
-  constructor(url, on) {
-    this.#url = url;
+  constructor(access, on) {
+    this.#access = access;
     this.#on = on;
     this.#voices = new VoiceQueue({
       onAudible: (result, audible) => this.#heard(result, audible),
@@ -191,7 +191,7 @@ export class Conversation {
 
   #connect(wish) {
     const asked = { ...wish, audio_format: this.#format, sample_rate: 16_000 };
-    const connection = new Connection(new Session(asked), this.#url, (event) => {
+    const connection = new Connection(new Session(asked), this.#access, (event) => {
       if (event.type === "ended") this.#connections.delete(connection);
       this.#on.event(event, connection === this.#current);
     });

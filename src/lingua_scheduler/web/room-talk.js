@@ -34,14 +34,14 @@ export class RoomTalk {
   #raw;
   #speakers;
 
-  constructor(url, on) {
+  constructor(access, on) {
     this.#on = on;
     this.#speakers = new Speakers(() => on.changed());
     this.#raw = new RawVoices({
       send: (id, type, payload) => this.#talk.send(this.room.signal(id, type, payload)),
       onSpeaking: (ids) => this.#speakers.heard(ids),
     });
-    this.#talk = new Conversation(url, {
+    this.#talk = new Conversation(access, {
       event: (event, current) => current && this.#event(event),
       speaking: (speaking) => this.#speaking(speaking),
       level: (level) => on.level(level),

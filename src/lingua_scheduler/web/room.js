@@ -1,6 +1,6 @@
 /** The room page: puts the parts together and shows what they say. */
 
-import { sessionUrl } from "./connection.js";
+import { AccessForm } from "./access-form.js";
 import { MemberList } from "./member-list.js";
 import { Notices } from "./notices.js";
 import { RoomCaptions } from "./room-captions.js";
@@ -10,7 +10,7 @@ import { RoomTalk } from "./room-talk.js";
 import { copy, enter, renderRoom } from "./room-view.js";
 import { SessionNotices } from "./session-notices.js";
 import { Settings } from "./settings.js";
-import { UI_TAGS, fill, hasSentence, preferredUi, sentence } from "./strings.js";
+import { UI_TAGS, fill, hasSentence, missingKey, preferredUi, sentence } from "./strings.js";
 import { TalkButton } from "./talk-button.js";
 import { $, measure, resized, showLevel } from "./talk-view.js";
 import { TranscriptMenu } from "./transcript.js";
@@ -19,15 +19,19 @@ import { roomWish } from "./wish.js";
 
 const SHORT_MS = 5000;
 const MANY_GUESSES = 3;
-const SILENT_ENDS = ["no_text", "silence_detected"];
 
 class RoomPage {
   #settings = new Settings();
   #say = (key, values) => sentence(this.#ui, key, values);
   #notices = new Notices($("notice"), this.#say);
-  #session = new SessionNotices(this.#notices, { hurry: () => this.#talk.hurry(), noNode: () => this.#noNode() });
+  #door = new AccessForm($("access"), this.#say, () => this.#render());
+  #session = new SessionNotices(this.#notices, {
+    hurry: () => this.#talk.hurry(),
+    noNode: () => this.#notices.show("node", { level: "warning", key: "noNodeRoom" }),
+    locked: (why) => this.#door.show(why),
+  });
   #transcript = new TranscriptMenu($("transcript"), this.#notices);
-  #talk = new RoomTalk(sessionUrl(location), {
+  #talk = new RoomTalk(this.#door.access, {
     event: (event) => this.#event(event),
     speaking: (speaking) => this.#captions.speaking(speaking, this.#talk.room.sessionId),
     changed: () => this.#render(),
@@ -52,7 +56,10 @@ class RoomPage {
   });
   #lobby = new RoomLobby(this.#settings, {
     onEnter: (code) => this.#enter(code),
-    onTake: (take) => this.#take(take),
+    onTake: (take) => {
+      if (this.#talk.phase !== "lobby") this.#talk.follow(take);
+      this.#render();
+    },
     onServed: (served) => this.#served(served),
   });
   #ack = null; // how the session was opened
@@ -62,6 +69,7 @@ class RoomPage {
     this.#wire();
     this.#relabel();
     this.#invited();
+    this.#door.look();
     this.#lobby.look();
   }
 
@@ -100,11 +108,6 @@ class RoomPage {
     this.#talk.talkBy(this.#settings.mode, this.#settings.headphones);
   }
 
-  #take(take) {
-    if (this.#talk.phase !== "lobby") this.#talk.follow(take);
-    this.#render();
-  }
-
   #resize(by) {
     this.#settings.set({ size: resized(this.#settings.size, by) });
     this.#render();
@@ -113,6 +116,7 @@ class RoomPage {
   #relabel() {
     fill(document, this.#ui);
     this.#lobby.relabel(UI_TAGS[this.#ui]);
+    this.#door.render();
     this.#notices.render();
     this.#render();
   }
@@ -250,10 +254,6 @@ class RoomPage {
     return this.#leave({ key, values: { code: key === "room_other" ? code : this.#talk.room.code } });
   }
 
-  #noNode() {
-    this.#notices.show("node", { level: "warning", key: "noNodeRoom" });
-  }
-
   // What is said
 
   #said(event) {
@@ -282,15 +282,15 @@ class RoomPage {
   }
 
   #missing(about, own) {
-    if (SILENT_ENDS.includes(about.reason)) return this.#captions.remove(about);
-    const key = `missing_${about.reason}`;
-    return this.#captions.missing(about, this.#say(hasSentence(key) ? key : "missing"), own);
+    const key = missingKey(about.reason);
+    return key ? this.#captions.missing(about, this.#say(key), own) : this.#captions.remove(about);
   }
 
   #render() {
     const { phase, mode, hears, room, speakers, voices } = this.#talk;
     this.#button.talking = this.#button.spaceBar = phase === "inside" && hears && mode !== "free";
     renderRoom(this.#talk, this.#settings, this.#say);
+    $("lobby").hidden ||= this.#door.shown;
     this.#members.show(room.members, { uiLang: UI_TAGS[this.#ui], audible: this.#settings.take === "voice" });
     this.#members.mark(speakers, voices.speaker);
   }

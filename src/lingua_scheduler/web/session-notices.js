@@ -2,15 +2,23 @@
 
 const SHORT_MS = 5000;
 
-/** Shows the news of a session as notices; `hurry` connects at once, `noNode(retryAfterMs)` is for the page to word. */
+const UNAUTHORISED = 4500;
+const FORBIDDEN = 4503;
+
+/**
+ * Shows the news of a session as notices.
+ *
+ * `hurry` connects at once, `noNode(retryAfterMs)` is for the page to word, `locked(why)` is called when a key or token
+ * does not count, or not any more.
+ */
 export class SessionNotices {
   #notices;
   #on;
   #wasAway = false;
 
-  constructor(notices, { hurry, noNode }) {
+  constructor(notices, { hurry, noNode, locked }) {
     this.#notices = notices;
-    this.#on = { hurry, noNode };
+    this.#on = { hurry, noNode, locked };
   }
 
   /** The session is open, for the first time or again. */
@@ -32,9 +40,11 @@ export class SessionNotices {
   }
 
   /** The server ended the session and does not want it back. */
-  refused({ code }, retry) {
+  refused({ code, why = "revoked" }, retry) {
+    if (code === UNAUTHORISED) return this.#on.locked(why);
+    const key = code === FORBIDDEN ? "forbidden" : "refused";
     const action = { key: "retry", run: retry };
-    this.#notices.show("ended", { level: "error", key: "refused", values: { code }, action });
+    this.#notices.show("ended", { level: "error", key, values: { code }, action });
   }
 
   /** The person has ended the session. */

@@ -87,6 +87,16 @@ const EN = {
   resumed: "Connected again. Nothing was lost.",
   startedAnew: "The connection was away for too long, so a new talk has begun. The last words may be missing.",
   refused: "The server ended the talk ({code}).",
+  forbidden: "Your key or token does not allow this: it may be for other languages, or for another room.",
+  accessTitle: "A key is needed",
+  accessField: "Key or token",
+  accessHint: "It is kept until this tab is closed, and is shown to this server only.",
+  accessUse: "Go on",
+  access_missing: "This server lets in only people who have a key or token. Open the link you were given, or paste it here.",
+  access_refused: "The key or token is not accepted: it is not a right one, or not valid any more. Paste another one.",
+  access_expired: "The token has expired. Open a new link, or paste a new token here.",
+  access_revoked: "The key was withdrawn, so the talk has ended. Paste another one to go on.",
+  access_malformed: "That is neither a key nor a token. Copy all of it, and nothing else.",
   lagging: "The translation falls behind. Please pause for a moment.",
   speechLost: "The connection is away for too long: the oldest words could not be kept.",
   voiceUnplayable: "This browser cannot play the voice. The captions go on.",
@@ -184,6 +194,16 @@ const ZH = {
   resumed: "已重新连接，没有丢失内容。",
   startedAnew: "断开时间过长，已开始新的对话，最后几句可能缺失。",
   refused: "服务器结束了对话（{code}）。",
+  forbidden: "您的密钥或令牌不允许这样做：它可能只适用于其他语言或其他房间。",
+  accessTitle: "需要密钥",
+  accessField: "密钥或令牌",
+  accessHint: "只保留到关闭此标签页为止，并且只出示给此服务器。",
+  accessUse: "继续",
+  access_missing: "只有持密钥或令牌的人才能使用此服务器。请打开收到的链接，或在此粘贴。",
+  access_refused: "密钥或令牌未被接受：不正确，或已失效。请粘贴另一个。",
+  access_expired: "令牌已过期。请打开新的链接，或在此粘贴新的令牌。",
+  access_revoked: "密钥已被撤销，对话已结束。请粘贴另一个以继续。",
+  access_malformed: "这不是密钥或令牌。请完整复制，不要带其他内容。",
   lagging: "翻译跟不上了，请稍停片刻。",
   speechLost: "断开时间过长，最早的几句无法保留。",
   voiceUnplayable: "此浏览器无法播放语音，字幕照常显示。",
@@ -200,6 +220,7 @@ const ZH = {
 /** The languages of the page, by the tag that documents carry. */
 export const UI_TAGS = { en: "en", zh: "zh-Hans" };
 
+const SILENT_ENDS = ["no_text", "silence_detected"];
 const STRINGS = { en: { ...EN, ...ROOM_EN }, zh: { ...ZH, ...ROOM_ZH } };
 
 /** Choose the language of the page by what the browser prefers. */
@@ -217,6 +238,12 @@ export function sentence(ui, key, values = {}) {
 /** Whether there is a sentence of this key. */
 export function hasSentence(key) {
   return key in STRINGS.en;
+}
+
+/** Give the key of the sentence about an utterance without a result; null when nobody misses one. */
+export function missingKey(reason) {
+  if (SILENT_ENDS.includes(reason)) return null;
+  return hasSentence(`missing_${reason}`) ? `missing_${reason}` : "missing";
 }
 
 /** The keys of each language, to compare them. */

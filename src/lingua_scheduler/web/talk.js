@@ -1,34 +1,34 @@
 /** The talk page: puts the parts together and shows what they say. */
 
+import { AccessForm } from "./access-form.js";
 import { NoMicrophone } from "./audio-in.js";
 import { Captions } from "./captions.js";
-import { sessionUrl } from "./connection.js";
 import { Conversation } from "./conversation.js";
 import { LanguageChoice } from "./language-choice.js";
 import { nameIn } from "./languages.js";
 import { Notices } from "./notices.js";
 import { SessionNotices } from "./session-notices.js";
 import { Settings } from "./settings.js";
-import { UI_TAGS, fill, hasSentence, preferredUi, sentence } from "./strings.js";
+import { UI_TAGS, fill, missingKey, preferredUi, sentence } from "./strings.js";
 import { TalkButton } from "./talk-button.js";
 import { $, enable, measure, render, resized, showLevel } from "./talk-view.js";
 import { TranscriptMenu } from "./transcript.js";
 import { keepAwake } from "./wake-lock.js";
 import { sessionWish } from "./wish.js";
 
-const SILENT_ENDS = ["no_text", "silence_detected"];
-
 class TalkPage {
   #settings = new Settings();
   #say = (key, values) => sentence(this.#ui, key, values);
   #notices = new Notices($("notice"), this.#say);
+  #door = new AccessForm($("access"), this.#say, () => this.#render());
   #session = new SessionNotices(this.#notices, {
     hurry: () => this.#talk.hurry(),
     noNode: (retryAfterMs) => this.#noNode(retryAfterMs),
+    locked: (why) => this.#door.show(why),
   });
   #transcript = new TranscriptMenu($("transcript"), this.#notices);
   #captions = new Captions($("lines"), $("announcer"), this.#say);
-  #talk = new Conversation(sessionUrl(location), {
+  #talk = new Conversation(this.#door.access, {
     event: (event, current) => this.#event(event, current),
     speaking: (speaking) => this.#speaking(speaking),
     level: showLevel,
@@ -53,6 +53,7 @@ class TalkPage {
   begin() {
     this.#wire();
     this.#relabel();
+    this.#door.look();
     this.#choice.look();
   }
 
@@ -98,6 +99,7 @@ class TalkPage {
     fill(document, this.#ui);
     this.#choice.relabel(UI_TAGS[this.#ui]);
     this.#captions.relabel();
+    this.#door.render();
     this.#notices.render();
     this.#render();
   }
@@ -254,9 +256,8 @@ class TalkPage {
   }
 
   #missing(about) {
-    if (SILENT_ENDS.includes(about.reason)) return this.#captions.remove(about);
-    const key = `missing_${about.reason}`;
-    return this.#captions.missing(about, this.#say(hasSentence(key) ? key : "missing"));
+    const key = missingKey(about.reason);
+    return key ? this.#captions.missing(about, this.#say(key)) : this.#captions.remove(about);
   }
 
   #noNode(retryAfterMs) {
@@ -277,7 +278,7 @@ class TalkPage {
       live: on && (free ? !this.#paused && !this.#talk.resting : this.#isSpeaking),
       paused: this.#paused,
       resting: this.#talk.resting,
-      served: Boolean(this.#choice.served?.spoken.length),
+      served: Boolean(this.#choice.served?.spoken.length) && !this.#door.shown,
       twoWay: this.#choice.twoWay,
       say: this.#say,
     });

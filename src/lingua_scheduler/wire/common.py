@@ -37,6 +37,7 @@ _NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]*\Z"
 
 ID_CHARS = 128
 _ID = re.compile(ID_PATTERN)
+_PLAIN_CODE = re.compile(r"[A-Z][A-Z0-9_]{0,63}\Z")
 
 Id = Annotated[str, Meta(min_length=1, max_length=ID_CHARS, pattern=ID_PATTERN)]
 Lang = Annotated[str, Meta(min_length=1, max_length=35, pattern=_LANG_PATTERN)]
@@ -76,6 +77,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 class Message(Record, tag_field="type", frozen=True, kw_only=True):
     """Base of everything with a `type`."""
+
+
+def plain_code(code: str) -> str:
+    """Give an error code that may be logged; a peer may have written anything in its place."""
+    return code if not code or _PLAIN_CODE.match(code) else "OTHER"
+
+
+def plain_id(said: str) -> str:
+    """Give a name that may be logged, if it has the form of an `Id`; a peer may have written anything."""
+    return said if len(said) <= ID_CHARS and _ID.match(said) else ""
 
 
 def forget_bad_trace(message: Message, trace_id: str | None) -> None:

@@ -221,7 +221,8 @@ class JobAssign(Message, tag="job_assign", frozen=True, kw_only=True):
     """One attempt at one job; flags that are false are left out.
 
     With `text`, which only nodes get that announced `text_jobs`, the speech is recognised already: there is
-    no audio, and what is left to do is to translate and to speak.
+    no audio, and what is left to do is to translate and to speak. With `traceparent`, which only nodes get
+    that announced `trace_context`, the job is traced.
     """
 
     job_id: Id
@@ -249,6 +250,7 @@ class JobAssign(Message, tag="job_assign", frozen=True, kw_only=True):
     padding_ms: Count | None = None
     expected_duration_ms: Count | None = None
     text: Text | None = None
+    traceparent: Name | None = None
     turn_id: Id | None = None
     is_manual_cut: bool = False
     is_timeout_triggered: bool = False

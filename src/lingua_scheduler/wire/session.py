@@ -94,7 +94,7 @@ class SessionInit(Message, tag="session_init", frozen=True, kw_only=True):
     With a token, `received_through` says what `result_ack` says otherwise: the ends of all utterances up to
     this index have arrived. `resume_try` is made up for each interruption and repeated until an answer comes,
     `resume_attempt` counts up meanwhile: a token works once, or again in a later attempt of the same try. A
-    `trace_id` that is no `Id` reads as absent.
+    `trace_id` that is no `Id`, or a `traceparent` that is none of the W3C's, reads as absent.
     """
 
     client_version: Name
@@ -112,6 +112,7 @@ class SessionInit(Message, tag="session_init", frozen=True, kw_only=True):
     enable_streaming_asr: bool | None = None
     partial_update_interval_ms: Count | None = None
     trace_id: str | None = None
+    traceparent: str | None = None
     pipeline: PipelineWish | None = None
     hint_lang: Lang | None = None
     audio_format: Name | None = None

@@ -112,7 +112,11 @@ def option_table(record: type[msgspec.Struct]) -> str:
         if field.default_factory is not msgspec.NODEFAULT:
             default = field.default_factory()
         inner = isinstance(default, msgspec.Struct)
-        shown = "" if inner or default in (None, (), {}, "") else f"`{msgspec.json.encode(default).decode()}`"
+        shown = (
+            ""
+            if inner or default in (None, (), {}, "")
+            else f"`{msgspec.json.encode(default, enc_hook=str).decode()}`"
+        )
         shown = "required" if field.required else shown
         lines.append(f"| `{field.name}` | {shown} | {meanings[field.name]} |")
     return "\n".join(lines) + "\n"

@@ -8,11 +8,13 @@ import pytest_asyncio
 from lingua_scheduler.clock import SystemClock
 from lingua_scheduler.core.audio import duration_ms
 from lingua_scheduler.core.model import AudioFormat
-from lingua_scheduler.node import NOTHING_SAID, JobFailed
+from lingua_scheduler.node import NOTHING_SAID, Job, JobFailed
 from lingua_scheduler.node.speech import EngineChoice, SpeechOptions
 from lingua_scheduler.node.speech.crew import Crew
 from lingua_scheduler.node.speech.engines import lexicon
 from lingua_scheduler.node.speech.options import TurnOptions
+from lingua_scheduler.node.trace import JobTrace
+from lingua_scheduler.tracing.spans import Tracer
 from lingua_scheduler.wire.common import Pipeline
 from lingua_scheduler.wire.opus import decode_opus, encode_opus
 from node.jobs import assign
@@ -54,6 +56,13 @@ async def test_speech_becomes_text_translation_and_voice_with_the_time_of_each_s
     took = answer.timings
     assert min(took.asr_ms, took.nmt_ms, took.tts_ms) > 0
     assert took.asr_ms + took.nmt_ms + took.tts_ms <= took.total_ms
+
+
+async def test_each_step_is_shown_in_the_trace_of_its_job(hands) -> None:
+    ended, given = [], said("hello world", traceparent=f"00-{'1' * 32}-{'2' * 16}-01")
+    trace = JobTrace.of(Tracer(ended.append), given, "node-1", SystemClock())
+    await hands.pipeline.handle(Job(given, lambda *_: None, trace))
+    assert [span.name for span in ended] == ["asr", "nmt", "tts"]
 
 
 async def test_words_that_are_recognised_already_are_translated_and_spoken(hands) -> None:

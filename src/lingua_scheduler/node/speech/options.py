@@ -11,6 +11,7 @@ from lingua_scheduler.node.options import LinkOptions
 from lingua_scheduler.node.speech.carriers import WHISPER_BASE_PARTS
 from lingua_scheduler.node.speech.engine import SERVICES, Service
 from lingua_scheduler.node.speech.weights import installed
+from lingua_scheduler.tracing.options import TracingOptions
 from lingua_scheduler.wire.common import Id
 
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -64,6 +65,13 @@ class GpuOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Its memory."""
 
 
+class NodeTracingOptions(TracingOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the spans of a node go; the scheduler decides which jobs are traced."""
+
+    service_name: Annotated[str, msgspec.Meta(min_length=1, max_length=128)] = "lingua-node"
+    """What the node is called in traces."""
+
+
 Engines = tuple[EngineChoice, ...]
 
 
@@ -106,6 +114,8 @@ class SpeechOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What becomes of long speech."""
     link: LinkOptions = LinkOptions()
     """How the link to the scheduler is kept."""
+    tracing: NodeTracingOptions = NodeTracingOptions()
+    """Where spans go, when the scheduler traces."""
 
     def engines(self, service: Service) -> Engines:
         """Give the engines of a step: the chosen ones, else the default."""

@@ -148,13 +148,14 @@ class _Passage:
         )
         audio_s = len(due.pcm16) / _SAMPLE_BYTES / rate
         began = self._clock.now()
-        heard = await self._worker.call(
-            call,
-            Understood,
-            service="asr",
-            deadline_s=deadlines.asr_s + deadlines.asr_per_audio_s * audio_s,
-            tell=self._job.partial,
-        )
+        with self._job.step("asr"):
+            heard = await self._worker.call(
+                call,
+                Understood,
+                service="asr",
+                deadline_s=deadlines.asr_s + deadlines.asr_per_audio_s * audio_s,
+                tell=self._job.partial,
+            )
         self._took.asr = self._since(began)
         return heard
 
@@ -164,7 +165,8 @@ class _Passage:
         began = self._clock.now()
         call = Translate(text=text, src=src, tgt=tgt)
         deadline_s = self._options.deadlines.nmt_s
-        said = await self._worker.call(call, Translated, service="nmt", deadline_s=deadline_s)
+        with self._job.step("nmt"):
+            said = await self._worker.call(call, Translated, service="nmt", deadline_s=deadline_s)
         self._took.nmt = self._since(began)
         return said
 
@@ -172,7 +174,8 @@ class _Passage:
         began = self._clock.now()
         call = Speak(text=text, language=language, audio_format=self._job.assign.audio_format)
         deadline_s = self._options.deadlines.tts_s
-        said = await self._worker.call(call, Spoken, service="tts", deadline_s=deadline_s)
+        with self._job.step("tts"):
+            said = await self._worker.call(call, Spoken, service="tts", deadline_s=deadline_s)
         self._took.tts = self._since(began)
         return said.audio
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from lingua_scheduler.node.speech.options import SpeechOptions
 from lingua_scheduler.node.speech.pipeline import Pipeline
 from lingua_scheduler.node.uplink import NodeGaveUp
 from lingua_scheduler.secret import Secret
+from lingua_scheduler.tracing.tracing import opened
 from lingua_scheduler.wire.address import NODE_PATH, endpoint
 from lingua_scheduler.wire.machine import Gpu, LanguageCapabilities
 
@@ -82,6 +85,7 @@ async def reference_node(
     NothingToOffer when no language passed; EngineError when the workers could not be started.
     """
     clock = clock or SystemClock()
+    tracing = opened(options.tracing, options.node_id or f"{platform.node()}-{os.getpid()}")
     crew = Crew(options, clock)
     try:
         offering = Offering.of(await crew.start())
@@ -92,7 +96,7 @@ async def reference_node(
         for line in offering.lines():
             (show or _silent)(line)
         gpus = tuple(Gpu(name=gpu.name, memory_gb=gpu.memory_gb) for gpu in options.gpus)
-        yield Node(
+        node = Node(
             handler=Pipeline(crew, options, clock).handle,
             languages=offering.languages,
             capacity=options.jobs_at_a_time,
@@ -108,8 +112,12 @@ async def reference_node(
             options=options.link,
             clock=clock,
         )
+        node.tracer = tracing.tracer if tracing else None
+        yield node
     finally:
         await crew.stop()
+        if tracing is not None:
+            await asyncio.to_thread(tracing.stop)
 
 
 def run_speech_node(

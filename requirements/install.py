@@ -1,6 +1,6 @@
 """Makes or refreshes the virtual environment of this checkout from the locked requirements.
 
-Called by the launcher with what is wanted (run or test, perhaps +speech or +tracing) and the stamp to leave behind.
+Called by the launcher with what is wanted (run or test, perhaps +speech, +tracing) and the stamp to leave.
 Standard library only. The stamp goes away first and comes back last: an environment without one was
 interrupted and is made anew.
 """

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 LINT_IMPORTS = str(Path(sysconfig.get_path("scripts")) / "lint-imports")
 
-ROOMS = ("commands", "edge", "admin", "node", "client", "flow", "store", "wire", "core")
+ROOMS = ("commands", "edge", "admin", "node", "client", "flow", "store", "wire", "core", "tracing")
 MODULES = (
     "cli",
     "app",
@@ -35,6 +35,7 @@ ALLOWED = {
     "embedded": "import redis",
     "edge/one": "import aiohttp\nfrom lingua_scheduler.flow import one",
     "client/one": "import aiohttp",
+    "tracing/otlp": "import opentelemetry.sdk.trace",
     "flow/one": "import asyncio\nfrom lingua_scheduler.wire import one",
     "store/one": "import redis.asyncio\nimport hiredis\nfrom lingua_scheduler import clock\n"
     "from lingua_scheduler.core import one",
@@ -75,6 +76,7 @@ FORBIDDEN = [
     ),
     ("flow/knows_redis", "import redis", "flow.knows_redis -> redis"),
     ("app", "from hiredis import pack_command", "app -> hiredis"),
+    ("flow/traces", "import opentelemetry", "flow.traces -> opentelemetry"),
     ("flow/serves", "from aiohttp import web", "flow.serves -> aiohttp"),
     ("config", "import aiohttp", "config -> aiohttp"),
 ]

@@ -1,20 +1,28 @@
 """The kinds of instruments: what an instance counts with, and what keeps the number of series small.
 
 A label value outside its declared set is counted as `other`, so nobody outside can make the number of series
-grow. Children are made once; what the frame path counts is a plain integer that is exported when asked for.
+grow. What is counted on the way of a frame or an utterance is a plain integer, exported when asked for: one
+thread counts and exports, so nothing is locked.
 """
 
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Protocol
+from typing import Annotated, Protocol, TypeVar
 
 import msgspec
 import prometheus_client
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client import CollectorRegistry, Gauge
+from prometheus_client.metrics_core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
 from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
 from lingua_scheduler.log import dropped_lines, get_logger
 
@@ -64,54 +72,121 @@ class AtMost:
         return value
 
 
-class CounterBy:
+class Tally(Collector):
+    """A counter: a plain integer, for one thread writes it and the same one exports it."""
+
+    __slots__ = ("help", "name", "value")
+
+    def __init__(self, name: str, help_text: str) -> None:
+        self.name = name
+        self.help = help_text
+        self.value = 0
+
+    def inc(self, amount: int = 1) -> None:
+        """Count `amount` more."""
+        self.value += amount
+
+    def collect(self) -> Iterator[Metric]:
+        """Give it to Prometheus."""
+        yield CounterMetricFamily(PREFIX + self.name, self.help, value=self.value)
+
+
+class CounterBy(Collector):
     """A counter with labels: `inc` takes their values in the order of the declaration."""
 
-    def __init__(self, name: str, counter: Counter, values: Mapping[str, Values]) -> None:
+    def __init__(self, name: str, help_text: str, values: Mapping[str, Values]) -> None:
         self.name = name
+        self.help = help_text
         self.values = dict(values)
-        self._counter = counter
         self._values = tuple(values.values())
-        self._children: dict[tuple[str, ...], Counter] = {}
-        if all(
-            isinstance(known, OneOf) for known in self._values
-        ):  # a series must exist before its first event
-            for labels in itertools.product(
-                *(known.known for known in self._values if isinstance(known, OneOf))
-            ):
-                self._children[labels] = counter.labels(*labels)
+        self._counts: dict[tuple[str, ...], int] = {}
+        listed = [known.known for known in self._values if isinstance(known, OneOf)]
+        if len(listed) == len(self._values):  # a series must exist before its first event
+            self._counts = dict.fromkeys(itertools.product(*map(sorted, listed)), 0)
 
     def inc(self, *labels: str, amount: int = 1) -> None:
         """Count `amount` more under these label values."""
-        child = self._children.get(labels)
-        if child is None:
-            bounded = [values.bounded(label) for values, label in zip(self._values, labels, strict=True)]
-            child = self._counter.labels(*bounded)
-            if OTHER not in bounded:
-                self._children[labels] = child
-        child.inc(amount)
+        counts = self._counts
+        if labels not in counts:
+            labels = tuple(
+                values.bounded(label) for values, label in zip(self._values, labels, strict=True)
+            )
+            counts.setdefault(labels, 0)
+        counts[labels] += amount
 
     def read(self) -> dict[tuple[str, ...], int]:
         """Give what was counted so far, by the values of the labels."""
-        return {
-            tuple(sample.labels.values()): int(sample.value)
-            for family in self._counter.collect()
-            for sample in family.samples
-        }
+        return dict(self._counts)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give it to Prometheus."""
+        family = CounterMetricFamily(PREFIX + self.name, self.help, labels=tuple(self.values))
+        for labels, count in self._counts.items():
+            family.add_metric(labels, count)
+        yield family
 
 
-class HistogramBy:
+class Durations:
+    """How many durations fell under each bound."""
+
+    __slots__ = ("_bounds_s", "_counts", "_sum_s")
+
+    def __init__(self, bounds_s: tuple[float, ...]) -> None:
+        self._bounds_s = bounds_s
+        self._counts = [0] * (len(bounds_s) + 1)
+        self._sum_s = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one duration."""
+        self._counts[bisect_left(self._bounds_s, seconds)] += 1
+        self._sum_s += seconds
+
+    def add_to(self, family: HistogramMetricFamily, labels: tuple[str, ...] = ()) -> None:
+        """Show them to Prometheus under these labels."""
+        names = [*map(floatToGoString, self._bounds_s), "+Inf"]
+        sums = itertools.accumulate(self._counts)
+        family.add_metric(labels, buckets=list(zip(names, sums, strict=True)), sum_value=self._sum_s)
+
+
+class HistogramOf(Durations, Collector):
+    """A histogram of seconds."""
+
+    __slots__ = ("help", "name")
+
+    def __init__(self, name: str, help_text: str, bounds_s: tuple[float, ...]) -> None:
+        super().__init__(bounds_s)
+        self.name = name
+        self.help = help_text
+
+    def collect(self) -> Iterator[Metric]:
+        """Give it to Prometheus."""
+        family = HistogramMetricFamily(PREFIX + self.name, self.help)
+        self.add_to(family)
+        yield family
+
+
+class HistogramBy(Collector):
     """A histogram of seconds with one label that has a written list of values."""
 
-    def __init__(self, histogram: Histogram, values: Mapping[str, OneOf]) -> None:
+    def __init__(
+        self, name: str, help_text: str, bounds_s: tuple[float, ...], values: Mapping[str, OneOf]
+    ) -> None:
+        self.name = name
+        self.help = help_text
         self.values = dict(values)
         (known,) = values.values()
-        self.collect = histogram.collect
-        self._children = {value: histogram.labels(value) for value in known.known}
+        self._children = {value: Durations(bounds_s) for value in sorted(known.known)}
 
     def observe(self, label: str, seconds: float) -> None:
         """Count one duration; KeyError when nobody has listed the label."""
         self._children[label].observe(seconds)
+
+    def collect(self) -> Iterator[Metric]:
+        """Give it to Prometheus."""
+        family = HistogramMetricFamily(PREFIX + self.name, self.help, labels=tuple(self.values))
+        for label, durations in self._children.items():
+            durations.add_to(family, (label,))
+        yield family
 
 
 class GaugeTable(Collector):
@@ -198,30 +273,13 @@ class Slowness:
             _log.warning(self._event, path=what, took_ms=round(seconds * 1000), times=times)
 
 
-class Tally:
-    """A count on the path of every frame: a plain integer, exported when the metrics are read."""
-
-    __slots__ = ("help", "name", "value")
-
-    def __init__(self, name: str, help_text: str) -> None:
-        self.name = name
-        self.help = help_text
-        self.value = 0
-
-    def inc(self, amount: int = 1) -> None:
-        """Count `amount` more."""
-        self.value += amount
-
-
-class _Tallies(Collector):
-    def __init__(self) -> None:
-        self.tallies: list[Tally] = []
-
+class _LostLines(Collector):
     def collect(self) -> Iterator[Metric]:
-        for tally in self.tallies:
-            yield CounterMetricFamily(PREFIX + tally.name, tally.help, value=tally.value)
-        dropped = "Log lines that could not be written."
-        yield CounterMetricFamily(f"{PREFIX}log_lines_dropped_total", dropped, value=dropped_lines())
+        help_text = "Log lines that could not be written."
+        yield CounterMetricFamily(f"{PREFIX}log_lines_dropped_total", help_text, value=dropped_lines())
+
+
+Made = TypeVar("Made", bound=Collector)
 
 
 class Declared:
@@ -229,17 +287,19 @@ class Declared:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self._tallies = _Tallies()
-        self.registry.register(self._tallies)
+        self.registry.register(_LostLines())
 
-    def counter(self, name: str, help_text: str) -> Counter:
+    def _registered(self, made: Made) -> Made:
+        self.registry.register(made)
+        return made
+
+    def counter(self, name: str, help_text: str) -> Tally:
         """Declare a counter."""
-        return Counter(PREFIX + name, help_text, registry=self.registry)
+        return self._registered(Tally(name, help_text))
 
     def counter_by(self, name: str, help_text: str, **labels: Values) -> CounterBy:
         """Declare a counter with labels."""
-        counter = Counter(PREFIX + name, help_text, tuple(labels), registry=self.registry)
-        return CounterBy(name, counter, labels)
+        return self._registered(CounterBy(name, help_text, labels))
 
     def gauge(self, name: str, help_text: str) -> Gauge:
         """Declare a gauge."""
@@ -247,37 +307,24 @@ class Declared:
 
     def gauge_table(self, name: str, help_text: str, *labels: str) -> GaugeTable:
         """Declare a gauge whose rows are replaced together."""
-        table = GaugeTable(name, help_text, labels)
-        self.registry.register(table)
-        return table
+        return self._registered(GaugeTable(name, help_text, labels))
 
     def alias(self, name: str, help_text: str, of: CounterBy, *labels: str) -> CounterAlias:
         """Declare a second name of a counter."""
-        alias = CounterAlias(name, help_text, of, labels)
-        self.registry.register(alias)
-        return alias
+        return self._registered(CounterAlias(name, help_text, of, labels))
 
     def overflow(self, name: str, of: CounterBy) -> CounterOverflow:
         """Declare a name for what a counter does not keep apart."""
-        overflow = CounterOverflow(name, of)
-        self.registry.register(overflow)
-        return overflow
+        return self._registered(CounterOverflow(name, of))
 
-    def seconds(self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S) -> Histogram:
+    def seconds(
+        self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S
+    ) -> HistogramOf:
         """Declare a histogram of durations."""
-        return Histogram(PREFIX + name, help_text, buckets=buckets, unit="seconds", registry=self.registry)
+        return self._registered(HistogramOf(name, help_text, buckets))
 
     def seconds_by(
         self, name: str, help_text: str, buckets: tuple[float, ...] = LATENCY_BUCKETS_S, **label: OneOf
     ) -> HistogramBy:
         """Declare a histogram of durations with one label."""
-        histogram = Histogram(
-            PREFIX + name, help_text, tuple(label), buckets=buckets, unit="seconds", registry=self.registry
-        )
-        return HistogramBy(histogram, label)
-
-    def tally(self, name: str, help_text: str) -> Tally:
-        """Declare a counter for the path of every frame."""
-        tally = Tally(name, help_text)
-        self._tallies.tallies.append(tally)
-        return tally
+        return self._registered(HistogramBy(name, help_text, buckets, label))

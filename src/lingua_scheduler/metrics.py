@@ -47,8 +47,8 @@ class Metrics:
             "Clients that came back with a token: to the instance they left, to another one, in vain.",
             outcome=OneOf("here", "moved", "failed", "unchecked"),
         )
-        self.audio_frames_total = d.tally("audio_frames_total", "Audio frames accepted from clients.")
-        self.audio_bytes_total = d.tally("audio_bytes_total", "Bytes of audio accepted from clients.")
+        self.audio_frames_total = d.counter("audio_frames_total", "Audio frames accepted from clients.")
+        self.audio_bytes_total = d.counter("audio_bytes_total", "Bytes of audio accepted from clients.")
         self.audio_frames_dropped_total = d.counter_by(
             "audio_frames_dropped_total", "Audio frames that reached no utterance, by cause.", why=AtMost(16)
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FAKE_DEVICE = "--use-fake-device-for-media-stream"
 PERMISSION = "--use-fake-ui-for-media-stream"  # asked for the microphone, people say yes
+AWAY = ("WebSocket connection", "Failed to load resource")  # what Chromium says of a server that is away
 
 
 def _absent(what: str) -> NoReturn:

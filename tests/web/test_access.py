@@ -52,9 +52,7 @@ async def test_a_token_behind_the_address_opens_the_talk_and_leaves_the_address_
         assert await person.page.is_hidden("#access")
 
 
-@pytest.mark.parametrize(
-    ("locale", "words"), [("en-US", "people who have a key"), ("zh-CN", "密钥或令牌")]
-)
+@pytest.mark.parametrize(("locale", "words"), [("en-US", "people who have a key"), ("zh-CN", "密钥或令牌")])
 async def test_without_a_token_the_page_asks_for_one(browser, store_options, locale, words):
     async with guarded(store_options) as (home, key), talker(browser, locale=locale) as person:
         await person.page.goto(home.url)

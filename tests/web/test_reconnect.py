@@ -11,6 +11,7 @@ from lingua_scheduler.app import running
 from lingua_scheduler.config import Config
 from lingua_scheduler.node.job import Translation
 from support import wait_until
+from web.browser import AWAY
 from web.talker import House, house, talker
 from world import configured
 
@@ -47,7 +48,7 @@ async def test_what_is_said_while_the_connection_is_away_is_sent_when_it_is_back
         await (await person.visit(home.url)).start()
         home.instance.edge.drain()  # no new connection for now
         home.cut()
-        person.watch.excused.append("WebSocket connection")
+        person.watch.excused += AWAY
         await person.sees('#state[data-state="waiting"]')
 
         await person.press()
@@ -69,7 +70,7 @@ async def test_a_result_of_meanwhile_comes_once(browser, store_options):
         job = await node.next_job()
         home.instance.edge.drain()
         home.cut()
-        person.watch.excused.append("WebSocket connection")
+        person.watch.excused += AWAY
         await person.sees('#state[data-state="waiting"]')
         await node.answer(job)
         home.instance.edge.resume()
@@ -100,7 +101,7 @@ async def restarted(config: Config, home: House):
 async def test_another_instance_takes_over_in_the_middle_of_a_sentence(browser, store_options):
     config = configured(store_options)
     async with talker(browser) as person:
-        person.watch.excused.append("WebSocket connection")
+        person.watch.excused += AWAY
         async with running(config) as instance:
             first = House(instance)
             async with first.node():
@@ -125,7 +126,7 @@ async def test_a_server_that_forgot_the_session_is_talked_to_anew(browser, store
     """The page says that the last words may be missing; what is said afterwards is translated."""
     config = configured(store_options, resume={"window_s": 0})
     async with talker(browser) as person:
-        person.watch.excused.append("WebSocket connection")
+        person.watch.excused += AWAY
         async with running(config) as instance:
             first = House(instance)
             async with first.node():

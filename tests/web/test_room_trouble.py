@@ -13,7 +13,7 @@ from lingua_scheduler.edge.server import SESSION_PATH
 from lingua_scheduler.node.job import JobFailed, Translation
 from lingua_scheduler.wire.opus import decode_opus
 from support import wait_until
-from web.browser import chromium
+from web.browser import AWAY, chromium
 from web.roommate import gathering, roommate
 from web.sound import voice
 from web.talker import PATIENCE_S, house
@@ -118,7 +118,7 @@ async def test_what_was_said_while_somebody_was_away_comes_once(browser, store_o
         gathering(browser, home, ANN, BO) as (ann, bo),
     ):
         for person in (ann, bo):
-            person.watch.excused.append("WebSocket connection")
+            person.watch.excused += AWAY
         await ann.say()
         job = await node.next_job()
         home.instance.edge.drain()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 import msgspec
-from prometheus_client import Counter
 
 from lingua_scheduler.admin.census import percentile
 from lingua_scheduler.admin.nodes import exclusion
@@ -141,8 +140,8 @@ class CounterViews:
         metrics = self._metrics
         return Counters(
             stats=StatsCounters(
-                requests_total=_read(metrics.stats_requests_total),
-                stale_total=_read(metrics.stats_stale_total),
+                requests_total=metrics.stats_requests_total.value,
+                stale_total=metrics.stats_stale_total.value,
                 snapshot_updated_at_ms=picture.at_ms,
             ),
             service_catalog=_catalogue(picture.services),
@@ -158,9 +157,9 @@ class CounterViews:
         by_service, by_reason = metrics.model_na_by_service_total, metrics.model_na_by_reason_total
         limited, marked = metrics.model_na_rate_limited_by_node_total, metrics.model_na_marked_by_node_total
         return ModelNotAvailableCounters(
-            received_total=_read(metrics.model_na_received_total),
-            rate_limited_total=_read(metrics.model_na_rate_limited_total),
-            marked_total=_read(metrics.model_na_marked_total),
+            received_total=metrics.model_na_received_total.value,
+            rate_limited_total=metrics.model_na_rate_limited_total.value,
+            marked_total=metrics.model_na_marked_total.value,
             by_service_top=_top(by_service.read()),
             by_reason_top=_top(by_reason.read()),
             rate_limited_by_node_top=_top(limited.read()),
@@ -203,8 +202,8 @@ class CounterViews:
             finalized_by_send_total=cuts.get("manual", 0),
             finalized_by_pause_total=cuts.get("silence", 0) + cuts.get("gap", 0),
             pause_ms=self._pause_ms,
-            empty_finalize_total=_read(metrics.empty_finalize_total),
-            index_gap_total=_read(metrics.result_gap_timeout_total),
+            empty_finalize_total=metrics.empty_finalize_total.value,
+            index_gap_total=metrics.result_gap_timeout_total.value,
         )
 
     def _latency(self) -> LatencyCounters:
@@ -223,10 +222,6 @@ def _catalogue(standing: Standing) -> CatalogueCounters:
         services=len(standing.catalogue.services),
         skipped=standing.catalogue.skipped,
     )
-
-
-def _read(counter: Counter) -> int:
-    return sum(int(sample.value) for family in counter.collect() for sample in family.samples)
 
 
 def _top(counted: Mapping[tuple[str, ...], int]) -> list[Count]:

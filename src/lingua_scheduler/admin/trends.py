@@ -132,7 +132,7 @@ class TrendKeeper:
         )
 
     def _answered(self) -> int:
-        return _count(self._metrics.translation_results_total) - self._before(_MINUTE_S).answered
+        return self._metrics.translation_results_total.value - self._before(_MINUTE_S).answered
 
     def _missing(self) -> dict[str, int]:
         return {reason: count for (reason,), count in self._metrics.missing_results_total.read().items()}
@@ -142,7 +142,7 @@ class TrendKeeper:
         return {**_buckets(self._metrics.stage_seconds), _WHOLE: whole[""]}
 
     def _totals(self, now: float) -> _Totals:
-        answered = _count(self._metrics.translation_results_total)
+        answered = self._metrics.translation_results_total.value
         return _Totals(now, answered, self._missing(), self._stages())
 
     def _before(self, seconds: float) -> _Totals:
@@ -199,10 +199,6 @@ def _row(picture: Picture) -> tuple[int, int, int, int, int, int, float]:
         told(_MISSING),
         total.refusals_per_min if total else 0.0,
     )
-
-
-def _count(counter: Measured) -> int:
-    return sum(int(sample.value) for family in counter.collect() for sample in family.samples)
 
 
 def _buckets(histogram: Measured) -> dict[str, Buckets]:

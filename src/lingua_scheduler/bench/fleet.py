@@ -38,7 +38,6 @@ _IDLE = Usage(cpu_percent=5.0, mem_percent=20.0, gpu_percent=5.0)
 _ASSIGN, _CANCEL, _REGISTERED, _ERROR = (
     f'{{"type":"{word}"'.encode() for word in ("job_assign", "job_cancel", "node_register_ack", "error")
 )
-_CONNECTS_PER_S = 200.0
 _RETRY_S = 0.5
 
 
@@ -84,7 +83,7 @@ class Fleet:
         """Serve until told to finish."""
         now_s = time.monotonic()
         for number, node in enumerate(self._nodes):
-            self.reactor.at(now_s + number / _CONNECTS_PER_S, node.connect)
+            self.reactor.at(now_s + number / self._profile.fleet.connects_per_s, node.connect)
         if not self._nodes:
             self._line.say(READY)
         self.reactor.run()

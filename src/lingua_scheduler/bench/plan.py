@@ -193,8 +193,11 @@ def zipf(number: int, exponent: float) -> list[float]:
 
 
 def instances_at(word: str, instances: int) -> tuple[int, ...]:
-    """Name the instances that `all`, `first` or `last` means."""
-    return {"first": (0,), "last": (instances - 1,)}.get(word, tuple(range(instances)))
+    """Name the instances that `all`, `first`, `last`, `even` or `odd` means; a lone one is everything."""
+    every = tuple(range(instances))
+    return {"first": every[:1], "last": every[-1:], "even": every[::2], "odd": every[1::2] or every}.get(
+        word, every
+    )
 
 
 class _Makes:

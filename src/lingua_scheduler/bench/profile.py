@@ -23,6 +23,9 @@ _Rate = Annotated[float, msgspec.Meta(ge=0)]
 _Positive = Annotated[float, msgspec.Meta(gt=0)]
 _Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
+Where = Literal["all", "first", "last", "even", "odd"]
+"""Which of the instances, the first of which is even."""
+
 _SUFFIX = ".toml"
 _MAX_FILE_BYTES = 1 << 20
 
@@ -139,7 +142,9 @@ class Fleet(Table, frozen=True, kw_only=True):
     """Size of a result with its voice, as it is sent."""
     heartbeat_s: _Positive = 15.0
     """Time between two heartbeats of a node."""
-    at: Literal["all", "first", "last"] = "all"
+    connects_per_s: _Positive = 200.0
+    """How fast nodes connect."""
+    at: Where = "all"
     """Which instances nodes connect to."""
 
     def __post_init__(self) -> None:
@@ -168,10 +173,12 @@ class System(Table, frozen=True, kw_only=True):
 
     instances: _Some = 1
     """Instances, each a process."""
-    clients_at: Literal["all", "first", "last"] = "all"
+    clients_at: Where = "all"
     """Which instances clients connect to."""
     redis_url: str = ""
     """Redis to use, which must be empty; without it, an embedded one."""
+    redis_delay_ms: _Rate = 0.0
+    """How much farther away Redis is for the instances: added to each round trip."""
     background_s: _Positive = 2.0
     """How long instances are watched alone, with their nodes, before the clients come."""
     pin: bool = True

@@ -126,7 +126,7 @@ def test_every_record_has_its_heading_and_table_and_no_other_has() -> None:
 
 
 def test_messages_marked_as_not_offered_are_those_nobody_handles_or_sends() -> None:
-    handled = set(re.findall(r"(?:case |\| |isinstance\(\w+, )(\w+)\b", facts.source("flow")))
+    handled = set(re.findall(r"(?:case |\| |isinstance\(\w+, |type\(\w+\) is )(\w+)\b", facts.source("flow")))
     sent = set(re.findall(r"\b(\w+?)(?:Message)?\(", facts.source("flow", "edge")))
     for direction in facts.DIRECTIONS:
         used = handled if direction.startswith("from") else {*sent, "ErrorMessage"}

@@ -185,8 +185,8 @@ async def test_an_idle_connection_that_was_lost_costs_no_call(connection, redis_
     await connection.call("PING")
     with redis_server.client() as killer:
         killer.client_kill_filter(_type="normal", skipme=True)
-    lost = connection._network._channel._connection
-    await wait_until(lost.can_read, description="the loss has arrived")
+    lost = connection._network._channel._line
+    await wait_until(lambda: not lost.usable, description="the loss has arrived")
     assert await connection.call("PING") == b"PONG"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -40,6 +41,13 @@ _SATURATED = 0.95
 class _Figures(dict[str, Figure]):
     def put(self, name: str, value: float, unit: str, better: Better = "") -> None:
         self[name] = Figure.one(value, unit, better)
+
+    def lag(self, name: str, lag: dict[str, float], share: float) -> None:
+        """Put a quantile of a histogram; above its last bound only that bound is known."""
+        value_s = lag_quantile_s(lag, share)
+        known_s = max((float(bound) for bound in lag if bound != "+Inf"), default=0.0)
+        beyond = math.isinf(value_s)
+        self[name] = Figure.one(min(value_s, known_s) * 1000, "ms", "less", beyond=beyond)
 
     def quantiles(self, name: str, values_ms: Sequence[float]) -> None:
         for word, share in _SHARES.items() if values_ms else ():
@@ -105,7 +113,7 @@ def _put_costs(figures: _Figures, outcome: Outcome, found: Joined) -> None:
     if outcome.spoken.present:
         figures.put("memory for a session", outcome.opening.rss_kb / outcome.spoken.present, "KiB", "less")
     figures.put("frames", frames / window.at_s, "/s")
-    figures.put("loop lag p99", lag_quantile_s(window.lag, 0.99) * 1000, "ms", "less")
+    figures.lag("loop lag p99", window.lag, 0.99)
 
 
 def _put_counts(figures: _Figures, outcome: Outcome) -> None:

@@ -173,7 +173,7 @@ def rss_kb_of(pid: int) -> float:
 
 
 def lag_quantile_s(lag: dict[str, float], share: float) -> float:
-    """Give the bound of the bucket in which this share of all lateness lies."""
+    """Give the bound of the bucket in which this share of all lateness lies; the last bucket has none."""
     bounds = sorted((float(bound.replace("+Inf", "inf")), number) for bound, number in lag.items())
     total = bounds[-1][1] if bounds else 0.0
     return next((bound for bound, number in bounds if total and number >= share * total), 0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,11 +29,16 @@ class Figure(msgspec.Struct, frozen=True, kw_only=True):
     better: Better = ""  # which way is progress; nothing: neither
     low: float = 0.0
     high: float = 0.0
+    beyond: bool = False  # it was more than this, and nobody knows how much
 
     @classmethod
-    def one(cls, value: float, unit: str, better: Better = "") -> Figure:
+    def one(cls, value: float, unit: str, better: Better = "", *, beyond: bool = False) -> Figure:
         """The figure of a single run."""
-        return cls(value=value, unit=unit, better=better, low=value, high=value)
+        return cls(value=value, unit=unit, better=better, low=value, high=value, beyond=beyond)
+
+    def words(self) -> str:
+        """Word the value for people."""
+        return f"more than {number(self.value)}" if self.beyond else number(self.value)
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +62,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         lines = [f"{self.name}: {self.profile.about}", self.machine.line(), ""]
         ranged = self.runs > 1
         for name, figure in self.figures.items():
-            words = f"{name:<{_WIDTH}}{_number(figure.value):>12} {figure.unit}"
-            lines.append(f"{words:<76}{_number(figure.low)} to {_number(figure.high)}" if ranged else words)
+            words = f"{name:<{_WIDTH}}{figure.words():>12} {figure.unit}"
+            lines.append(f"{words:<76}{number(figure.low)} to {number(figure.high)}" if ranged else words)
         for title, counts in (("without a result", self.missing), ("turned away", self.refused)):
             if counts:
                 said = ", ".join(f"{number} x {reason}" for reason, number in sorted(counts.items()))
@@ -104,6 +110,7 @@ def together(reports: Sequence[Report]) -> Report:
             better=figure.better,
             low=min(values),
             high=max(values),
+            beyond=any(each.figures[name].beyond for each in reports if name in each.figures),
         )
     return msgspec.structs.replace(
         first,
@@ -121,7 +128,10 @@ def _added(counts: Sequence[dict[str, int]]) -> dict[str, int]:
     return {name: sum(each.get(name, 0) for each in counts) for name in names}
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
+    """Word a number with as many digits as it deserves."""
+    if not math.isfinite(value):
+        return str(value)
     if value == int(value) and abs(value) < 1e9:  # noqa: PLR2004
         return str(int(value))
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 10 else f"{value:.3f}"  # noqa: PLR2004

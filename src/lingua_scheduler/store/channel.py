@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from redis.asyncio.connection import AbstractConnection
 from redis.exceptions import RedisError, ResponseError
 
 from lingua_scheduler.errors import DependencyDown
@@ -23,6 +22,7 @@ from lingua_scheduler.log import get_logger
 from lingua_scheduler.store import durability
 from lingua_scheduler.store.dialing import Dialer, LoginRefused
 from lingua_scheduler.store.durability import Confirmation
+from lingua_scheduler.store.line import Line
 from lingua_scheduler.store.packing import command_name
 from lingua_scheduler.store.replies import Forbidden, is_demoted, shortened, translated
 
@@ -51,6 +51,38 @@ class _Call:
     durable: bool  # answered once a replica has what it wrote
 
 
+class _Replies:
+    """Gives the replies of a batch to its callers; those of durable calls wait for a confirmation."""
+
+    def __init__(
+        self, batch: list[_Call], refuse: Callable[[_Call, ResponseError], None], *, held: bool
+    ) -> None:
+        self._order = [each for call in batch for each in (*[None] * call.preamble, call)]
+        self._next = 0
+        self._refuse = refuse
+        self._holds = held
+        self.held: list[tuple[_Call, Any]] = []
+        self.last: list[Any] = []  # what follows the calls
+        self.demoted = False  # the server is no master any more
+
+    def take(self, reply: Any) -> None:
+        """Take the next reply."""
+        at, self._next = self._next, self._next + 1
+        if at >= len(self._order):
+            self.last.append(reply)
+            return
+        call = self._order[at]
+        if call is None:
+            return
+        if isinstance(reply, ResponseError):
+            self.demoted = self.demoted or is_demoted(reply)
+            self._refuse(call, reply)
+        elif call.durable and self._holds:
+            self.held.append((call, reply))
+        elif not call.future.done():
+            call.future.set_result(reply)
+
+
 class Channel:
     """Sends calls in order and gives each caller its own reply, or DependencyDown by its own deadline."""
 
@@ -65,7 +97,7 @@ class Channel:
         self._limits = limits
         self._on_state = on_state
         self._confirmation = confirmation
-        self._connection: AbstractConnection | None = None
+        self._line: Line | None = None
         self._queue: list[_Call] = []
         self._queued_bytes = 0
         self._in_flight: list[_Call] = []
@@ -119,12 +151,12 @@ class Channel:
         try:
             while self._queue:
                 try:
-                    connection = await self._connected()
+                    line = await self._connected()
                 except (RedisError, OSError) as error:
                     self._leave(_reason(error))
                     continue
                 if batch := self._take():
-                    await self._exchange(connection, batch)
+                    await self._exchange(line, batch)
         finally:
             self._pump = None
 
@@ -134,24 +166,23 @@ class Channel:
         self._queued_bytes = sum(len(call.packed) for call in self._queue) if self._queue else 0
         return [call for call in taken if not call.future.done()]
 
-    async def _connected(self) -> AbstractConnection:
-        connection = self._connection
-        if connection is not None:
-            if await _usable(connection):
-                return connection
+    async def _connected(self) -> Line:
+        if self._line is not None:
+            if self._line.usable:
+                return self._line
             self._tell(answers=False)
             await self._drop()
         loop = asyncio.get_running_loop()
         patience = loop.call_later(_PATIENCE_S, self._lose_patience) if self._away else None
         try:
-            self._connection = await self._dialer.dial()
+            self._line = Line(await self._dialer.dial())
         finally:
             if patience is not None:
                 patience.cancel()
         self._away = ""
         self._forbidden.clear()
         self._tell(answers=True)
-        return self._connection
+        return self._line
 
     def _lose_patience(self) -> None:
         self._fail_until = _NEVER
@@ -164,11 +195,11 @@ class Channel:
         self._fail_until = asyncio.get_running_loop().time() + self._limits.reconnect_pause_s
         _fail(self._take(all_of_it=True), reason)
 
-    async def _exchange(self, connection: AbstractConnection, batch: list[_Call]) -> None:
+    async def _exchange(self, line: Line, batch: list[_Call]) -> None:
         self._in_flight = batch
         try:
             async with asyncio.timeout_at(max(call.deadline for call in batch)):
-                demoted = await self._converse(connection, batch)
+                demoted = await self._converse(line, batch)
             if demoted:
                 self._dialer.move_on()
                 await self._drop()
@@ -190,30 +221,20 @@ class Channel:
             raise
         self._in_flight = []
 
-    async def _converse(self, connection: AbstractConnection, batch: list[_Call]) -> bool:
+    async def _converse(self, line: Line, batch: list[_Call]) -> bool:
         """Send a batch and hand out its replies; True when the server is no master any more."""
-        demoted = False
-        held: list[tuple[_Call, Any]] = []
-        wire = [call.packed for call in batch]
         confirmation = self._confirmation_of(batch)
+        replies = _Replies(batch, self._refuse, held=confirmation is not None)
+        wire = [call.packed for call in batch]
+        count = len(batch) + sum(call.preamble for call in batch)
         if confirmation is not None:
             wire.append(confirmation.request())
-        await connection.send_packed_command(wire, check_health=False)
-        for call in batch:
-            for _ in range(call.preamble):
-                await _read(connection)
-            reply = await _read(connection)
-            if isinstance(reply, ResponseError):
-                demoted = demoted or is_demoted(reply)
-                self._refuse(call, reply)
-            elif call.durable and confirmation is not None:
-                held.append((call, reply))
-            elif not call.future.done():
-                call.future.set_result(reply)
+            count += durability.REPLIES
+        await line.exchange(wire, count, replies.take)
         if confirmation is not None:
-            marked, replicas = [await _read(connection) for _ in range(durability.REPLIES)]
-            _release(held, confirmation.failure(marked, replicas))
-        return demoted
+            marked, replicas = replies.last
+            _release(replies.held, confirmation.failure(marked, replicas))
+        return replies.demoted
 
     def _confirmation_of(self, batch: list[_Call]) -> Confirmation | None:
         if self._confirmation is None or not any(call.durable for call in batch):
@@ -235,9 +256,9 @@ class Channel:
             self._on_state(answers)
 
     async def _drop(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.disconnect(nowait=True)
+        line, self._line = self._line, None
+        if line is not None:
+            await line.close()
 
     def _set_alarm(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._alarm is not None:
@@ -260,21 +281,6 @@ class Channel:
 def _reason(error: Exception) -> str:
     text = shortened(error)
     return text if isinstance(error, LoginRefused) else f"Redis is not reachable: {text or 'no answer'}"
-
-
-async def _usable(connection: AbstractConnection) -> bool:
-    """Tell whether a socket between two exchanges is open and as silent as it must be."""
-    try:
-        return connection.is_connected and not await connection.can_read()
-    except (RedisError, OSError):
-        return False
-
-
-async def _read(connection: AbstractConnection) -> Any:
-    try:
-        return await connection.read_response()
-    except ResponseError as error:
-        return error
 
 
 def _release(held: list[tuple[_Call, Any]], failure: str) -> None:

@@ -20,10 +20,13 @@ class Tasks:
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None  # known from the first task on: asking costs
 
     def start(self, coroutine: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]:
         """Run a coroutine in the background until it ends or `stop` is called."""
-        task = asyncio.get_running_loop().create_task(coroutine, name=name)
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        task = self._loop.create_task(coroutine, name=name)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task

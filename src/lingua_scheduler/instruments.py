@@ -108,9 +108,7 @@ class CounterBy(Collector):
         """Count `amount` more under these label values."""
         counts = self._counts
         if labels not in counts:
-            labels = tuple(
-                values.bounded(label) for values, label in zip(self._values, labels, strict=True)
-            )
+            labels = tuple(values.bounded(label) for values, label in zip(self._values, labels, strict=True))
             counts.setdefault(labels, 0)
         counts[labels] += amount
 

@@ -52,8 +52,9 @@ async def test_an_instance_and_the_bare_echo_count_what_was_sent(tmp_path: Path)
     for peer in (peers.BARE, peers.PARSED):
         assert figures[f"json frame: {peer}"] > 0
         assert f"json frame: ours / {peer}" in figures
-    in_nops = figures["utterance: redis scripts"] / figures["nop script"]
-    assert figures["utterance: redis scripts in nops"] == pytest.approx(in_nops)
+    for calls in ("one at a time", "100 at once"):
+        in_nops = figures["utterance: redis scripts"] / figures[f"nop script, {calls}"]
+        assert figures[f"utterance: redis scripts in nops, {calls}"] == pytest.approx(in_nops)
     report.write(tmp_path / "peers.json")
     assert Report.read(tmp_path / "peers.json") == report
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lingua_scheduler.bench.placement import Report, Row, fitted_slope, measure
+from lingua_scheduler.bench.placement import Report, Row, measure
 
 GOOD = Row(
     nodes=10,
@@ -34,8 +34,3 @@ def test_goals_that_are_met_are_not_complained_about():
 def test_each_missed_goal_is_named():
     bad = replace(GOOD, hit_us=30, unknown_us=40, worst_us=2000)
     assert len(Report((bad,), slope=0.5).missed()) == 5
-
-
-def test_the_slope_is_the_exponent():
-    assert round(fitted_slope([(10, 5), (100, 50), (1000, 500)]), 6) == 1
-    assert fitted_slope([(10, 7), (1000, 7)]) == 0

@@ -56,6 +56,7 @@ TABLE: dict[str, dict[str, str]] = {
         "enable_streaming_asr": "bool",
         "partial_update_interval_ms": "count",
         "trace_id": "trace",
+        "traceparent": "trace",
         "pipeline": "pipeline",
         "hint_lang": "lang",
         "audio_format": "name",

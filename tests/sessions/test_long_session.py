@@ -173,6 +173,11 @@ def check(speaker: Speaker, opened: int) -> None:
 
 
 @pytest.mark.timeout(120)
+def _passes(path: str) -> bool:
+    """Tell what may differ: a set that is made anew with each look, and the course of the last 15 minutes."""
+    return path.endswith(".reachable") or path.startswith(".desk._trends._kept")
+
+
 async def test_two_hours_of_everything_leave_no_growth(store_options):
     async with world(store_options, **OPTIONS) as house:
         nodes = [await house.node() for _ in range(3)]
@@ -197,8 +202,7 @@ async def test_two_hours_of_everything_leave_no_growth(store_options):
 
         assert opened > 2500
         first, second = (
-            {path: size for path, size in measured.items() if not path.endswith(".reachable")}
-            for measured in sizes  # that set is made anew with each look, and may be found by another path
+            {path: size for path, size in measured.items() if not _passes(path)} for measured in sizes
         )
         assert first == second
         assert keys[0] == keys[1]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import statistics
 import tempfile
 import time
 from collections import Counter
@@ -14,15 +15,18 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
 from lingua_scheduler.bench import plan
+from lingua_scheduler.bench.delay import Listening
 from lingua_scheduler.bench.machine import Machine, Places, places
 from lingua_scheduler.bench.probe import Probe, Reading, nop_us, version_of
 from lingua_scheduler.bench.process import BenchError, Loader, Running, instance, pin
 from lingua_scheduler.bench.profile import Profile
 from lingua_scheduler.bench.records import DONE, FINISH, READY, START, Settings, Spoken, Worked, read
+from lingua_scheduler.bench.standing import key_prefix, standing
 from lingua_scheduler.bench.verdict import Leftovers
 from lingua_scheduler.embedded import EmbeddedRedis
 from lingua_scheduler.store.connection import Connection, StoreOptions
@@ -35,6 +39,7 @@ _QUIET_WITHIN_S = 15.0
 _LOOK_S = 0.2
 _OPENING_S = 60.0
 _DRAIN_S = 120.0
+_PINGS = 20
 _LASTING = ("session", "claims", "open_jobs", "results", "audio", "room", "members")
 
 
@@ -59,6 +64,7 @@ class Outcome:
     left: Leftovers = field(default_factory=Leftovers)
     samples: list[Sample] = field(default_factory=list)
     nop_us: float = 0.0
+    round_trip_ms: float = 0.0  # of the instances to Redis and back, one command at a time
     background: Reading = field(default_factory=lambda: Reading(at_s=0.0))  # nodes only, no client
     opening: Reading = field(default_factory=lambda: Reading(at_s=0.0))  # while clients connect
     window: Reading = field(default_factory=lambda: Reading(at_s=0.0))
@@ -97,6 +103,8 @@ class _Run:
         if await redis.call("DBSIZE"):
             raise BenchError("this Redis is not empty: a run needs one of its own")
         outcome = Outcome(self._profile, Machine.here(await version_of(redis)))
+        url = await self._far(url, stack)
+        outcome.round_trip_ms = await _round_trip_ms(url)
         async with AsyncExitStack() as instances:
             running = await asyncio.gather(
                 *(instances.enter_async_context(self._instance(url, number)) for number in self._numbers)
@@ -110,6 +118,19 @@ class _Run:
         )
         return outcome
 
+    async def _far(self, url: str, stack: AsyncExitStack) -> str:
+        """Give the address of Redis for instances, which may be farther away than the real one."""
+        if not self._profile.system.redis_delay_ms:
+            return url
+        parts = urlsplit(url)
+        address = (parts.hostname or "127.0.0.1", parts.port or 6379)
+        path = self._settings("delay", (address,))
+        delay = await stack.enter_async_context(Loader.started("delay", path, cores=self._cores.redis))
+        await delay.said(READY)
+        port = read(self._directory / "delay.observed", Listening).port
+        whom, at, _ = parts.netloc.rpartition("@")
+        return urlunsplit(parts._replace(netloc=f"{whom}{at}127.0.0.1:{port}"))
+
     @property
     def _numbers(self) -> range:
         return range(self._profile.system.instances)
@@ -120,9 +141,10 @@ class _Run:
 
     async def _measured(self, redis: Connection, running: list[Running], outcome: Outcome) -> None:
         pids, ports = tuple(each.pid for each in running), tuple(each.port for each in running)
-        async with self._loader("fleet", ports, self._cores.fleet) as fleet:
+        async with AsyncExitStack() as stack, self._loader("fleet", ports, self._cores.fleet) as fleet:
             self._say(f"{self._profile.fleet.nodes} nodes register")
             await fleet.said(READY, within_s=_OPENING_S + self._profile.fleet.nodes / 50)
+            await stack.enter_async_context(standing(redis, self._profile))
             alone = Probe(redis, {"instances": pids}, ports)
             before = await alone.reading(opening=True)
             await asyncio.sleep(self._profile.system.background_s)
@@ -151,14 +173,18 @@ class _Run:
     def _loader(
         self, module: str, ports: tuple[int, ...], cores: frozenset[int] | None
     ) -> AbstractAsyncContextManager[Loader]:
+        path = self._settings(module, tuple(("127.0.0.1", port) for port in ports))
+        return Loader.started(module, path, cores=cores)
+
+    def _settings(self, module: str, addresses: tuple[tuple[str, int], ...]) -> Path:
         settings = Settings(
             profile=self._profile,
-            addresses=tuple(("127.0.0.1", port) for port in ports),
+            addresses=addresses,
             observations=str(self._directory / f"{module}.observed"),
         )
         path = self._directory / f"{module}.json"
         path.write_bytes(msgspec.json.encode(settings))
-        return Loader.started(module, path, cores=cores)
+        return path
 
     async def _opened(self, crowd: Loader) -> None:
         present = sum(client.arrives_s is None for client in plan.clients(self._profile))
@@ -188,13 +214,25 @@ class _Run:
         return Sample(at_s - begun_s, cpu_us, rss_kb)
 
 
+async def _round_trip_ms(url: str) -> float:
+    redis, took_s = Connection(StoreOptions(url=url)), []
+    try:
+        for _ in range(_PINGS):
+            begun_s = time.monotonic()
+            await redis.call("PING")
+            took_s.append(time.monotonic() - begun_s)
+    finally:
+        await redis.close()
+    return statistics.median(took_s) * 1000
+
+
 async def _until(moment_s: float) -> None:
     await asyncio.sleep(max(0.0, moment_s - time.monotonic()))
 
 
 async def _quiet(redis: Connection, profile: Profile) -> dict[str, int]:
     """Wait until Redis holds nothing of sessions any more, but not for ever; tell what is left."""
-    prefix = str(profile.settings.get("redis.key_prefix", StoreOptions().key_prefix))
+    prefix = key_prefix(profile)
     gives_up_s = time.monotonic() + _QUIET_WITHIN_S
     while True:
         left = await _left(redis, prefix)

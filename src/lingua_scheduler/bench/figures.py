@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from lingua_scheduler.bench import plan
 from lingua_scheduler.bench.driver import Outcome, Sample
 from lingua_scheduler.bench.latency import Joined, Times, Window, joined
 from lingua_scheduler.bench.probe import lag_quantile_s
@@ -63,6 +64,7 @@ def reported(name: str, outcome: Outcome) -> Report:
     _put_speed(figures, outcome, found)
     _put_costs(figures, outcome, found)
     _put_counts(figures, outcome)
+    _put_distances(figures, outcome)
     _put_storm(figures, outcome, found)
     _put_generator(figures, outcome)
     return Report(
@@ -98,6 +100,7 @@ def _put_costs(figures: _Figures, outcome: Outcome, found: Joined) -> None:
     own_us = window.cpu_us["instances"] - background.cpu_us["instances"] * longer
     figures.put("instance cpu, of one core", window.cpu_us["instances"] / window.at_s / 1e6, "")
     figures.put("background cpu", background.cpu_us["instances"] / background.at_s / 1000, "ms/s", "less")
+    figures.put("background redis cpu", background.redis_cpu_us / background.at_s / 1000, "ms/s", "less")
     if found.said:
         redis_us = max(0.0, window.redis_cpu_us - background.redis_cpu_us * longer) / found.said
         script_us = max(0.0, window.redis_script_us - background.redis_script_us * longer) / found.said
@@ -135,6 +138,19 @@ def _put_counts(figures: _Figures, outcome: Outcome) -> None:
         made, ends = whole.metrics.get(encodings), whole.metrics.get(results, 0.0)
         if ends and made is not None:
             figures.put(f"encodings for a {word}", made / ends, "", "less")
+
+
+def _put_distances(figures: _Figures, outcome: Outcome) -> None:
+    """Tell how far Redis was, and how much work went to nodes of another instance than the speaker's."""
+    profile = outcome.profile
+    figures.put("redis round trip", outcome.round_trip_ms, "ms")
+    if profile.system.instances == 1 or not outcome.worked.jobs:
+        return
+    of_client = {each.number: each.instance for each in plan.clients(profile)}
+    at = {each.session_id: of_client[each.number] for each in outcome.spoken.conversations}
+    of_node = {each.number: each.instance for each in plan.nodes(profile)}
+    away = sum(at.get(job.session_id) != of_node[job.node] for job in outcome.worked.jobs)
+    figures.put("jobs at another instance's node", away / len(outcome.worked.jobs), "")
 
 
 def _put_storm(figures: _Figures, outcome: Outcome, found: Joined) -> None:

@@ -56,7 +56,7 @@ def _table(report: Report) -> str:
     rows = []
     for name, figure in report.figures.items():
         span = f'<td class="n">{figure.low:.4g} to {figure.high:.4g}</td>' if ranged else ""
-        value = f'<td class="n">{figure.value:.4g}</td><td>{escape(figure.unit)}</td>'
+        value = f'<td class="n">{figure.words()}</td><td>{escape(figure.unit)}</td>'
         rows.append(f"<tr><td>{escape(name)}</td>{value}{span}</tr>")
     for title, counts in (("without a result", report.missing), ("turned away", report.refused)):
         rows += [

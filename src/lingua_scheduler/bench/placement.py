@@ -7,11 +7,11 @@ nothing is measured in the same run as the yardstick.
 from __future__ import annotations
 
 import asyncio
-import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from lingua_scheduler.bench.slopes import log_slope
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, Pair, PoolId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
 from lingua_scheduler.embedded import EmbeddedRedis
@@ -116,25 +116,19 @@ async def measure(*, rounds: int, most_nodes: int) -> Report:
     """Measure every point of both curves on an embedded Redis of its own."""
     points = [(nodes, 2) for nodes in _NODES if nodes <= most_nodes]
     points += [(min(most_nodes, _LANGUAGE_CURVE_NODES), languages) for languages in _LANGUAGES[1:]]
-    rows = []
-    for nodes, languages in points:
-        with EmbeddedRedis() as server:
-            connection = Connection(StoreOptions(url=server.url))
-            try:
-                rows.append(await _Bench(connection, rounds).row(nodes, languages))
-            finally:
-                await connection.close()
+    rows = [await measured_row(nodes, languages, rounds) for nodes, languages in points]
     curve = [(row.nodes, row.hit_us) for row in rows if row.languages == _LANGUAGES[0]]
-    return Report(tuple(rows), fitted_slope(curve))
+    return Report(tuple(rows), log_slope(curve) or 0.0)
 
 
-def fitted_slope(curve: Sequence[tuple[float, float]]) -> float:
-    """Fit the exponent of y = c * x^slope by least squares on logarithms."""
-    points = [(math.log(x), math.log(y)) for x, y in curve]
-    mean_x = sum(x for x, _ in points) / len(points)
-    mean_y = sum(y for _, y in points) / len(points)
-    spread = sum((x - mean_x) ** 2 for x, _ in points)
-    return sum((x - mean_x) * (y - mean_y) for x, y in points) / spread if spread else 0.0
+async def measured_row(nodes: int, languages: int, rounds: int) -> Row:
+    """Measure one point on an embedded Redis of its own."""
+    with EmbeddedRedis() as server:
+        connection = Connection(StoreOptions(url=server.url))
+        try:
+            return await _Bench(connection, rounds).row(nodes, languages)
+        finally:
+            await connection.close()
 
 
 class _Bench:

@@ -118,6 +118,8 @@ class Fleet(Table, frozen=True, kw_only=True):
 
     nodes: _Count = 20
     """How many nodes there are."""
+    standing: _Count = 0
+    """Nodes more that stand in Redis only, with all slots taken: instances see them, none chooses them."""
     fewest_slots: _Some = 2
     """Jobs at a time of the smallest node."""
     most_slots: _Some = 8

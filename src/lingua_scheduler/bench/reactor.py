@@ -23,6 +23,7 @@ _LENGTH_IN_2, _LENGTH_IN_8 = 126, 127
 _TEXT, _BINARY, _CLOSE, _PING = 1, 2, 8, 9
 _SWITCHING = 101
 _NO_CODE = 1005
+_BIND_WITHOUT_PORT = 24  # IP_BIND_ADDRESS_NO_PORT, which the socket module does not name before 3.12
 
 Act = Callable[[float], float | None]
 """Does what is due at a moment; gives the next moment, if there is one."""
@@ -115,8 +116,10 @@ class Connection:
         "_socket",
     )
 
-    def __init__(self, reactor: Reactor, address: tuple[str, int], path: str, hearer: Hearer) -> None:
-        """Begin to connect."""
+    def __init__(
+        self, reactor: Reactor, address: tuple[str, int], path: str, hearer: Hearer, *, source: str = ""
+    ) -> None:
+        """Begin to connect, from an address of this machine if one is named."""
         self._reactor = reactor
         self._hearer = hearer
         self._host, self._path = f"{address[0]}:{address[1]}", path
@@ -127,13 +130,11 @@ class Connection:
         self._socket: socket.socket | None = socket.socket()
         self._socket.setblocking(False)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if source:
+            self._socket.setsockopt(socket.IPPROTO_IP, _BIND_WITHOUT_PORT, 1)
+            self._socket.bind((source, 0))
         self._socket.connect_ex(address)
         reactor.watch(self._socket.fileno(), self._connected, writing=True)
-
-    @property
-    def open(self) -> bool:
-        """Messages may be sent."""
-        return self._open
 
     def send(self, data: bytes) -> None:
         """Send framed bytes; what the network does not take now waits."""

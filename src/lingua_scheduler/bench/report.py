@@ -66,7 +66,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             lines.append(f"{words:<76}{number(figure.low)} to {number(figure.high)}" if ranged else words)
         for title, counts in (("without a result", self.missing), ("turned away", self.refused)):
             if counts:
-                said = ", ".join(f"{number} x {reason}" for reason, number in sorted(counts.items()))
+                said = ", ".join(f"{times} x {reason}" for reason, times in sorted(counts.items()))
                 lines.append(f"{title}: {said}")
         if self.scripts:
             said = ", ".join(f"{calls:.2f} {name}" for name, calls in sorted(self.scripts.items()))

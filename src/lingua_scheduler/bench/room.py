@@ -8,6 +8,7 @@ the one process that plays all of them; and counted is what was done for it.
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections import Counter
 from contextlib import AsyncExitStack
@@ -15,7 +16,9 @@ from dataclasses import dataclass, field
 from typing import Self
 from urllib.request import urlopen
 
-from lingua_scheduler.bench.process import BenchError, instance
+from lingua_scheduler.bench.machine import places
+from lingua_scheduler.bench.probe import cpu_us_of
+from lingua_scheduler.bench.process import BenchError, Running, instance
 from lingua_scheduler.bench.quantile import quantile
 from lingua_scheduler.client.session import SessionClient, wish_for
 from lingua_scheduler.embedded import EmbeddedRedis
@@ -37,6 +40,7 @@ _SPEECH = b"\x00\x7f" * 3000
 _VOICE = b"\x00\x01" * 8000
 _WARM_UP = 3
 _PATIENCE_S = 30.0
+_QUIET_S = 1.0
 _COUNTED = ("room_results_total", "room_encodings_total", "room_deliveries_total", "room_text_jobs_total")
 
 
@@ -48,6 +52,7 @@ class Report:
     utterances: int
     waited_ms: dict[str, tuple[float, ...]]  # by the instance of the listener
     counts: dict[str, int]
+    cpu_us: float = 0.0  # of the instances, less what they use when nobody speaks
 
     def lines(self) -> list[str]:
         """Word the table for people."""
@@ -58,6 +63,7 @@ class Report:
         said = f"{self.listeners} listeners, {len(LANGUAGES)} languages, {self.utterances} utterances"
         counted = [f"{count / self.utterances:>9.2f} {name}" for name, count in self.counts.items()]
         head = f"{'listener on':>16}{'heard':>8}{'p50':>9}{'p99':>9}"
+        counted.append(f"{self.cpu_us / self.utterances / self.listeners:>9.2f} us of cpu for each listener")
         return [said, "milliseconds from the node's answer", head, *rows, "for each utterance", *counted]
 
     def missed(self) -> list[str]:
@@ -93,39 +99,73 @@ async def measure(*, rounds: int, listeners: int) -> Report:
     redis = EmbeddedRedis()
     await asyncio.to_thread(redis.start)
     try:
+        cores = places(frozenset(os.sched_getaffinity(0))).instances
         room = {"LINGUA_ROOMS__CAPACITY": str(listeners + 1), "LINGUA_ROOMS__GUESSES_PER_MINUTE": "1000"}
         async with (
-            instance(redis.url, "bench-a", room) as a,
-            instance(redis.url, "bench-b", room) as b,
+            instance(redis.url, "bench-a", room, cores=cores) as a,
+            instance(redis.url, "bench-b", room, cores=cores) as b,
         ):
-            return await _measured({"same": a.url, "other": b.url}, rounds, listeners)
+            return await _measured({"same": a, "other": b}, rounds, listeners)
     finally:
         await asyncio.to_thread(redis.stop)
 
 
-async def _measured(addresses: dict[str, str], rounds: int, listeners: int) -> Report:
+async def _measured(instances: dict[str, Running], rounds: int, listeners: int) -> Report:
     node = _Node()
+    addresses = {place: each.url for place, each in instances.items()}
+    pids = tuple(each.pid for each in instances.values())
     script = Script(
         languages=("zh", *LANGUAGES), capacity=64, rule=node.answer, text_jobs=True, node_id="bench-node"
     )
     home = next(iter(addresses.values()))
     async with ScriptedNode(home, script), _Guests() as guests:
         speaker, code = await guests.open(home)
-        places = list(addresses)
+        sides = list(addresses)
         for at in range(listeners):
-            place, lang = places[at % len(places)], LANGUAGES[at // len(places) % len(LANGUAGES)]
+            place, lang = sides[at % len(sides)], LANGUAGES[at // len(sides) % len(LANGUAGES)]
             await guests.join(addresses[place], place, code, lang)
         await guests.gathered(listeners + 1)
+        meter = await _Meter.alone(pids)
         for number in range(_WARM_UP + rounds):
             if number == _WARM_UP:
                 node.counts.clear()
                 guests.waited.clear()
                 before = await _counts(addresses)
+                meter.start()
             await speaker.send_audio(_SPEECH, final=True)
             await guests.heard(node)
+        cpu_us = meter.own_us()
         counts = {name: value - before[name] for name, value in (await _counts(addresses)).items()}
-    waited = {place: tuple(guests.waited[place]) for place in places}
-    return Report(listeners, rounds, waited, {**node.counts, **counts})
+    waited = {place: tuple(guests.waited[place]) for place in sides}
+    return Report(listeners, rounds, waited, {**node.counts, **counts}, cpu_us)
+
+
+@dataclass(slots=True)
+class _Meter:
+    """Processor time of the instances."""
+
+    pids: tuple[int, ...]
+    idle: float  # microseconds each second while nobody speaks
+    begun: tuple[float, float] = (0.0, 0.0)
+
+    @classmethod
+    async def alone(cls, pids: tuple[int, ...]) -> _Meter:
+        """Look at them while nobody speaks."""
+        meter = cls(pids, 0.0)
+        meter.start()
+        await asyncio.sleep(_QUIET_S)
+        meter.idle = meter.own_us() / _QUIET_S
+        return meter
+
+    def start(self) -> None:
+        """Begin to count."""
+        self.begun = time.monotonic(), sum(map(cpu_us_of, self.pids))
+
+    def own_us(self) -> float:
+        """Give what was used since the start beyond what is used anyway."""
+        at_s, before_us = self.begun
+        spent_us = sum(map(cpu_us_of, self.pids)) - before_us
+        return max(0.0, spent_us - self.idle * (time.monotonic() - at_s))
 
 
 class _Guests:

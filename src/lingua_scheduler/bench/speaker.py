@@ -17,6 +17,7 @@ from lingua_scheduler.wire.session import SessionInit
 
 _GIVEN_UP = MissingReason.GAP_TIMEOUT.value
 _ACKNOWLEDGE = 10  # results at once, in a closed loop
+_FROM_ONE_ADDRESS = 10_000  # clients, of the 28,000 ports that an address has for one server
 _PAUSE_MS = 10_000  # utterances end by their last frame, never because something stalled
 
 
@@ -79,7 +80,8 @@ class Speaker:
         """Connect; what was due is what counts."""
         self.due_s = due_s
         address = self._crowd.settings.addresses[self.client.instance]
-        self._connection = Connection(self._crowd.reactor, address, SESSION_PATH, self)
+        source = f"127.0.0.{2 + self.client.number // _FROM_ONE_ADDRESS}"
+        self._connection = Connection(self._crowd.reactor, address, SESSION_PATH, self, source=source)
 
     def drop(self, due_s: float) -> None:
         """Lose the connection, as a broken network does."""

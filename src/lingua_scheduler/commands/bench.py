@@ -1,4 +1,4 @@
-"""`lingua bench`: measures what parts cost, runs load by a profile, and compares two reports of such runs."""
+"""`lingua bench`: measures what parts cost and how that grows, runs load by a profile, compares two runs."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ def bench(given: argparse.Namespace) -> int:
     """Do what was asked for; return how it went as an exit code."""
     if given.what == "compare":
         return _compare(given.reports, given.margin)
+    if given.what == "growth":
+        return growth(tuple(map(str, given.reports)), given.out, quick=given.quick)
     if given.reports:
         raise ConfigError(f"bench {given.what}: takes no files")
     if given.what == "run":
@@ -70,6 +72,20 @@ def peers(request: RunRequest) -> int:
     audio = load_profile(request.profile, request.changes)
     asked = PeersRequest(frames=audio, passes=2 * request.runs)
     return _shown(_interruptible(measure(asked, say=_note)), request)
+
+
+def growth(names: tuple[str, ...], out: Path | None, *, quick: bool) -> int:
+    """Measure growth curves, print them, and write files of each where asked; a void point is a failure."""
+    from lingua_scheduler.bench.drawing import drawn  # noqa: PLC0415
+    from lingua_scheduler.bench.growing import grow, named  # noqa: PLC0415
+    from lingua_scheduler.bench.growth import write  # noqa: PLC0415
+
+    curves = named(names)
+    grown = _interruptible(grow(curves, quick=quick, say=_note))
+    print("\n".join(grown.lines()))
+    if out is not None:
+        write(grown, out, [drawn(curve) for curve in grown.curves])
+    return _FAILED if any(curve.void for curve in grown.curves) else 0
 
 
 def _shown(report: Report, request: RunRequest) -> int:

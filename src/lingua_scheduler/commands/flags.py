@@ -109,12 +109,19 @@ def add_bench_flags(parser: argparse.ArgumentParser) -> None:
     """What to measure, and how."""
     parser.add_argument(
         "what",
-        choices=("run", "compare", "peers", "placement", "hop", "room"),
+        choices=("run", "compare", "peers", "growth", "placement", "hop", "room"),
         help="run: load by a profile; compare: two reports; peers: an instance beside others, as ratios;"
+        " growth: curves over nodes, sessions and more;"
         " placement: microseconds inside Redis;"
         " hop: what another instance adds; room: a large room",
     )
-    parser.add_argument("reports", nargs="*", type=Path, metavar="REPORT", help="compare: two JSON files")
+    parser.add_argument(
+        "reports",
+        nargs="*",
+        type=Path,
+        metavar="NAME",
+        help="compare: two JSON files; growth: curves (default all)",
+    )
     parser.add_argument(
         "--profile", metavar="P", help="run: name of a profile, or a TOML file (without it: list them)"
     )
@@ -122,7 +129,10 @@ def add_bench_flags(parser: argparse.ArgumentParser) -> None:
         "--set", action="append", default=[], metavar="K=V", help="run: change a value; repeatable"
     )
     parser.add_argument("--runs", type=int, default=1, metavar="N", help="run: how often (default 1)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="run: write the report as JSON here")
+    parser.add_argument(
+        "--out", type=Path, metavar="PATH", help="run: write the report as JSON here; growth: a directory"
+    )
+    parser.add_argument("--quick", action="store_true", help="growth: few small points, for a look")
     parser.add_argument("--html", type=Path, metavar="FILE", help="run: write it as a page with plots here")
     parser.add_argument(
         "--margin", type=float, default=0.1, metavar="M", help="compare: part taken for noise (default 0.1)"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, NewType
 
+import msgspec
+
 SessionId = NewType("SessionId", str)
 NodeId = NewType("NodeId", str)
 JobId = NewType("JobId", str)
@@ -117,8 +119,7 @@ class Frame(NamedTuple):
     client_ms: int | None = None  # the client's clock, for information only
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(msgspec.Struct, frozen=True):
     """One utterance, decided: its number, its audio and why it ended."""
 
     index: int

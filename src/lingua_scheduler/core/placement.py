@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import msgspec
+
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, Pair, PoolId
 
 _FNV_OFFSET = 0xCBF29CE484222325
@@ -73,8 +75,7 @@ class NodeFacts:
         return hashlib.blake2s(repr(alike).encode(), digest_size=8).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True):
     """One question to a pool: reserve a slot for this attempt on the best node of these shelves."""
 
     job_id: JobId
@@ -90,8 +91,7 @@ class Ask:
     only: bool = False  # `prefer` now, or nobody
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True):
     """One slot of one node, held by one attempt until it is released or its time is over."""
 
     node_id: NodeId

@@ -157,7 +157,8 @@ class PoolPlan:
         if own is not None and self._options.strict_eligibility:
             return Route((own,), own) if own in eligible else Route((), None)
         if own is None:
-            start = stable_hash(routing_key, self._options.hash_seed) % len(eligible)
+            several = len(eligible) > 1
+            start = stable_hash(routing_key, self._options.hash_seed) % len(eligible) if several else 0
         else:
             start = eligible.index(own) if own in eligible else 0
         if not self._options.fallback_scan_all_pools:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
+import msgspec
+
 from lingua_scheduler.core.company import InboxLedger, InstanceLedger
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
@@ -94,8 +96,7 @@ class Finish(StrEnum):
     UNKNOWN = "unknown"  # no such job
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(msgspec.Struct, frozen=True):
     """The node a session's speech belongs to, kept as its `timeout_node_id`; None forgets it."""
 
     node_id: NodeId | None = None
@@ -105,8 +106,7 @@ class Remembered:
 NOBODY = Remembered()
 
 
-@dataclass(frozen=True, slots=True)
-class NewJob:
+class NewJob(msgspec.Struct, frozen=True):
     """A job as it is written: its identity, what a new owner would need, and its audio."""
 
     job_id: JobId
@@ -124,8 +124,7 @@ class NewJob:
     spoken: bool = True  # the client has said something since it took the session up
 
 
-@dataclass(frozen=True, slots=True)
-class Logged:
+class Logged(msgspec.Struct, frozen=True):
     """What a client is told about the end of an utterance, kept until the client has acknowledged it."""
 
     index: int
@@ -148,8 +147,7 @@ class Logged:
         return is_address(self.tgt_lang)
 
 
-@dataclass(frozen=True, slots=True)
-class JobEnd:
+class JobEnd(msgspec.Struct, frozen=True):
     """The end of a job as its session's owner writes it."""
 
     session_id: SessionId
@@ -188,8 +186,7 @@ class StoredSession:
     lost: tuple[tuple[int, str], ...] = ()  # index and language of jobs that had not ended and are unreadable
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """The job that owns (session, index, language); `fresh` says whether this call made it."""
 
     job_id: JobId

@@ -7,11 +7,11 @@ does about rooms; outside of rooms there is no lane and no call.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import dataclasses
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from lingua_scheduler.core.model import JobId, Pair, SessionId, new_job_id
 from lingua_scheduler.core.modules import TEXT_JOBS
@@ -64,7 +64,7 @@ class FanOut:
         session.changed()
 
     def _spread(self, session: Session, first: JobId, brief: Brief, room: Room) -> None:
-        spoken = replace(session.languages, src=brief.src_lang)
+        spoken = dataclasses.replace(session.languages, src=brief.src_lang)
         speech = Speech.of(session.id, spoken)
         fan = plan(room, speech, brief.tgt_lang)
         session.breadth = max(1, len(fan.targets))
@@ -73,7 +73,7 @@ class FanOut:
             return
         if fan.targets[0].own:
             voice = brief.pipeline.use_tts and fan.targets[0].voice
-            pipeline = msgspec.structs.replace(brief.pipeline, use_tts=voice)
+            pipeline = replace(brief.pipeline, use_tts=voice)
             session.begin(first, replace(brief, pipeline=pipeline))
             return
         member = room.member(session.id)
@@ -144,7 +144,5 @@ class FanOut:
 
 
 def _towards(brief: Brief, target: Target) -> Brief:
-    steps: Pipeline = msgspec.structs.replace(
-        brief.pipeline, use_asr=True, use_nmt=True, use_tts=target.voice
-    )
+    steps: Pipeline = replace(brief.pipeline, use_asr=True, use_nmt=True, use_tts=target.voice)
     return replace(brief, tgt_lang=target.lang, pipeline=steps)

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from lingua_scheduler.flow.session import Session
 
 
-@dataclass(frozen=True, slots=True)
-class InRoom:
+class InRoom(msgspec.Struct, frozen=True):
     """The room in which something was said, as it was then, and what its other languages do meanwhile."""
 
     code: str
@@ -50,8 +49,7 @@ class InRoom:
     others: tuple[Target, ...] = ()  # languages that wait for the words this job recognises
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
+class Brief(msgspec.Struct, frozen=True):
     """What a node is told about a job, whichever attempt it is."""
 
     cut: Cut
@@ -126,7 +124,7 @@ class Brief:
 
     def languages(self, session: Languages) -> Languages:
         """Tell what may be spoken; in a room nobody but the listener decides what it is translated into."""
-        spoken = replace(session, src=self.src_lang)
+        spoken = session if session.src == self.src_lang else replace(session, src=self.src_lang)
         if self.room is None or not spoken.automatic:
             return spoken
         return replace(spoken, mode=None, lang_a=None, lang_b=None, auto_langs=spoken.spoken())
@@ -134,7 +132,7 @@ class Brief:
     def with_text(self, text: str, src_lang: str) -> Brief:
         """The same about words that are recognised."""
         pipeline = msgspec.structs.replace(self.pipeline, use_asr=False)
-        return replace(self.with_audio(b""), text=text, src_lang=src_lang, pipeline=pipeline)
+        return msgspec.structs.replace(self.with_audio(b""), text=text, src_lang=src_lang, pipeline=pipeline)
 
     def needs(self) -> Requirements:
         """Tell what its pipeline and its features ask of a node."""
@@ -146,7 +144,7 @@ class Brief:
 
     def with_audio(self, audio: bytes) -> Brief:
         """The same about other audio."""
-        return replace(self, cut=replace(self.cut, audio=audio))
+        return msgspec.structs.replace(self, cut=msgspec.structs.replace(self.cut, audio=audio))
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

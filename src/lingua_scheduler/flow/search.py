@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from lingua_scheduler.core.affinity import Wish
 from lingua_scheduler.core.model import NodeId, PoolId

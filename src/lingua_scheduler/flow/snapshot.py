@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import msgspec
@@ -32,8 +32,7 @@ class PlacementOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     """How often expired leases and reservations are removed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Need:
+class Need(msgspec.Struct, frozen=True):
     """What a job asks of a node."""
 
     pairs: tuple[Pair, ...]
@@ -77,7 +76,7 @@ class Snapshot:
     def nearest(self, need: Need) -> Need | None:
         """Narrow a need to the preferred region and strength; None when nothing is preferred."""
         region, tier = self._options.prefer_region, self._options.prefer_gpu_tier
-        return replace(need, region=region, gpu_tier=tier) if region or tier else None
+        return msgspec.structs.replace(need, region=region, gpu_tier=tier) if region or tier else None
 
     @property
     def pools(self) -> tuple[PoolId, ...]:

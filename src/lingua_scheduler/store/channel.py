@@ -98,6 +98,7 @@ class Channel:
         self._on_state = on_state
         self._confirmation = confirmation
         self._line: Line | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: list[_Call] = []
         self._queued_bytes = 0
         self._in_flight: list[_Call] = []
@@ -123,7 +124,9 @@ class Channel:
             raise DependencyDown("the connection to Redis is closed")
         if self._queued_bytes + len(packed) > self._limits.queued_bytes and self._queue:
             raise DependencyDown("too much is waiting for Redis")
-        loop = asyncio.get_running_loop()
+        if self._loop is None:  # known from the first call on: asking costs
+            self._loop = asyncio.get_running_loop()
+        loop = self._loop
         if self._away and loop.time() < self._fail_until:
             raise DependencyDown(self._away)
         call = _Call(packed, loop.create_future(), loop.time() + timeout_s, preamble, durable)

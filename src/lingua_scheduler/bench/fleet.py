@@ -115,7 +115,7 @@ class Node:
         self._id = f"bench-{plan_.number}"
         self._heartbeat_s = profile.fleet.heartbeat_s
         self._register = announcement(
-            plan.languages(profile),
+            plan_.languages,
             plan_.slots,
             About(node_id=self._id, version="bench", text_jobs=True),
             self._heartbeat_s,

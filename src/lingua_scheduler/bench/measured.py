@@ -135,7 +135,7 @@ async def instances(x: float, asked: Asked) -> Point:
         "system.instances": number,
         "system.background_s": 3.0,
     }
-    near = await _point(x, changes, asked)
+    near = await _point(x, {**changes, "company.apart": True}, asked)
     points = {"own node": near}
     if number > 1:
         away = {**changes, "system.clients_at": "even", "fleet.at": "odd"}

@@ -66,6 +66,7 @@ class NodePlan:
     slots: int
     factor: float  # how much longer it takes
     instance: int
+    languages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def nodes(profile: Profile) -> list[NodePlan]:
             chance.randint(fleet.fewest_slots, fleet.most_slots),
             fleet.slow_factor if number in slow else 1.0,
             places[number % len(places)],
+            _own_pair(places[number % len(places)]) if profile.company.apart else languages(profile),
         )
         for number in range(fleet.nodes)
     ]
@@ -200,6 +202,12 @@ def instances_at(word: str, instances: int) -> tuple[int, ...]:
     )
 
 
+def _own_pair(instance: int) -> tuple[str, str]:
+    """Name the pair of an instance that has one of its own."""
+    src, tgt = _LANGUAGES[2 * instance : 2 * instance + 2]
+    return src, tgt
+
+
 class _Makes:
     """Makes clients by the parts that forms, pairs and tenants have."""
 
@@ -218,6 +226,9 @@ class _Makes:
         (src, tgt), *_ = chance.choices(self._pairs, cum_weights=self._by_pair)
         tenant, *_ = chance.choices(range(len(self._by_tenant)), cum_weights=self._by_tenant)
         form, *_ = chance.choices((Form.OPUS, Form.PCM, Form.BINARY), weights=self._by_form)
+        instance = self._places[number % len(self._places)]
+        if self._profile.company.apart:
+            src, tgt = _own_pair(instance)
         stays_s = chance.expovariate(1 / stay_s) if stay_s and not silent else NEVER
         return Client(
             number=number,
@@ -225,7 +236,7 @@ class _Makes:
             src=src,
             tgt=tgt,
             tenant=f"tenant-{tenant}",
-            instance=self._places[number % len(self._places)],
+            instance=instance,
             arrives_s=arrives_s,
             leaves_s=(arrives_s or 0.0) + stays_s,
             silent=silent,

@@ -96,6 +96,8 @@ class Company(Table, frozen=True, kw_only=True):
     """Tenants."""
     zipf: _Rate = 1.0
     """How uneven both are; 0: all are equally frequent."""
+    apart: bool = False
+    """Each instance has one pair of its own instead, which only its own nodes serve (at most 12 instances)."""
 
 
 class Rooms(Table, frozen=True, kw_only=True):

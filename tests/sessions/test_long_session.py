@@ -172,12 +172,12 @@ def check(speaker: Speaker, opened: int) -> None:
     assert all(index % 12 == 2 for index in silent), silent
 
 
-@pytest.mark.timeout(120)
 def _passes(path: str) -> bool:
-    """Tell what is made anew with each look and may be found by another path, or is the course of 15 minutes."""
+    """Tell what is made anew with each look, and may be found by another path, or tells of 15 minutes."""
     return path.endswith(".reachable") or path.startswith((".desk._trends._kept", ".desk.model.picture"))
 
 
+@pytest.mark.timeout(120)
 async def test_two_hours_of_everything_leave_no_growth(store_options):
     async with world(store_options, **OPTIONS) as house:
         nodes = [await house.node() for _ in range(3)]

@@ -27,14 +27,7 @@ INSTRUMENTS = sorted(
     for name, instrument in vars(Metrics()).items()
     if isinstance(
         instrument,
-        Tally
-        | Gauge
-        | HistogramOf
-        | CounterBy
-        | HistogramBy
-        | GaugeTable
-        | CounterAlias
-        | CounterOverflow,
+        Tally | Gauge | HistogramOf | CounterBy | HistogramBy | GaugeTable | CounterAlias | CounterOverflow,
     )
 )
 

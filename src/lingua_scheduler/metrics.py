@@ -111,6 +111,9 @@ class Metrics:
         self.room_results_total = d.counter(
             "room_results_total", "Ends of utterances, one for each language, that were told to a room."
         )
+        self.result_encodings_total = d.counter(
+            "result_encodings_total", "Results that were encoded for the client who spoke; each once."
+        )
         self.room_encodings_total = d.counter(
             "room_encodings_total", "Messages that were encoded to tell a room how an utterance ended."
         )

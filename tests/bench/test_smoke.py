@@ -26,6 +26,7 @@ async def test_a_short_run_holds_and_costs_no_more_calls_than_it_must() -> None:
     assert report.scripts["job_step"] <= 3
     told = report.scripts["transcript_keep"] + report.scripts["transcript_keep_in_room"]
     assert told == pytest.approx(1)
+    assert figures["encodings for a result"] == 1
     assert figures["encodings for a room's result"] <= 2
     assert figures["memory for a session"] > 0
     assert "<svg" in page(report)

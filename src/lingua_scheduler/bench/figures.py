@@ -31,10 +31,7 @@ _PARTS = {
 _OF_UTTERANCES = ("job_", "node_reserve", "node_release", "transcript_", "room_speak", "room_read")
 _OF_SESSIONS = ("session_", "room_")
 _OF_NOBODY = ("instance_", "node_", "inbox_", "auth_")  # heartbeats, looks and letters
-_ENCODINGS = (
-    ("result", "scheduler_translation_results_total", "scheduler_result_encodings_total"),
-    ("room's result", "scheduler_room_results_total", "scheduler_room_encodings_total"),
-)
+_RESULTS, _ROOM_RESULTS = "scheduler_translation_results_total", "scheduler_room_results_total"
 _CURVE_POINTS = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999, 0.9999)
 _SATURATED = 0.95
 
@@ -134,9 +131,11 @@ def _put_counts(figures: _Figures, outcome: Outcome) -> None:
         if early is not None:  # nothing was cut in the window: whatever utterances cost was for frames
             strange += sum(calls for name, calls in early.scripts.items() if name.startswith(_OF_UTTERANCES))
         figures.put("redis calls for a frame", strange / frames, "", "less")
-    for word, results, encodings in _ENCODINGS:
-        made, ends = whole.metrics.get(encodings), whole.metrics.get(results, 0.0)
-        if ends and made is not None:
+    in_rooms = whole.metrics.get(_ROOM_RESULTS, 0.0)
+    alone = whole.metrics.get(_RESULTS, 0.0) - in_rooms
+    for word, ends, encodings in (("result", alone, "result"), ("room's result", in_rooms, "room")):
+        made = whole.metrics.get(f"scheduler_{encodings}_encodings_total", 0.0)
+        if ends > 0:
             figures.put(f"encodings for a {word}", made / ends, "", "less")
 
 

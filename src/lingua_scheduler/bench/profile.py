@@ -97,7 +97,7 @@ class Company(Table, frozen=True, kw_only=True):
     zipf: _Rate = 1.0
     """How uneven both are; 0: all are equally frequent."""
     apart: bool = False
-    """Each instance has one pair of its own instead, which only its own nodes serve (at most 12 instances)."""
+    """Each of at most 12 instances has a pair of its own instead, which only its own nodes serve."""
 
 
 class Rooms(Table, frozen=True, kw_only=True):

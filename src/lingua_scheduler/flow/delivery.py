@@ -177,7 +177,7 @@ class Delivery:
         if job.brief.room is not None:
             message = self.room_ends.word(job, payload)
         else:
-            message = word(job, payload, self._clock.wall_ms())
+            message = self._worded(job, payload)
         return Logged(job.index, job.brief.stream, message)
 
     def conclude(self, job: Job, end: End, logged: Logged | None) -> None:
@@ -297,11 +297,15 @@ class Delivery:
 
     def _post(self, payload: Answer | bytes, logged: bytes | None) -> None:
         if isinstance(payload, Answer):
-            self.sink.post(logged or word(payload.job, payload, self._clock.wall_ms()))
+            self.sink.post(logged or self._worded(payload.job, payload))
             self._counts.answered(payload)
         else:
             self.sink.post(payload)
         self._said(payload)
+
+    def _worded(self, job: Job, end: Answer | MissingReason) -> bytes:
+        self._counts.worded(end)
+        return word(job, end, self._clock.wall_ms())
 
     def _logged(self, name: str) -> bytes | None:
         return None if self.log is None else self.log.message(name)
@@ -310,7 +314,7 @@ class Delivery:
         self._counts.missing(reason)
         message = self._logged(name)
         if message is None:  # given up by the order of results: its job has not ended
-            message = word(job, reason, self._clock.wall_ms())
+            message = self._worded(job, reason)
             if self.log is not None:
                 self.log.keep(Logged(job.index, job.brief.tgt_lang, message))
         self.sink.post(message)

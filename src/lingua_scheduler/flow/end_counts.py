@@ -19,6 +19,11 @@ class EndCounts:
         self._metrics = metrics
         self._clock = clock
 
+    def worded(self, end: Answer | MissingReason) -> None:
+        """An end is encoded for the speaker."""
+        if isinstance(end, Answer):
+            self._metrics.result_encodings_total.inc()
+
     def answered(self, answer: Answer) -> None:
         """Count a result, and how long it took."""
         self._metrics.translation_results_total.inc()

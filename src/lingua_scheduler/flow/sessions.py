@@ -30,6 +30,7 @@ _log = get_logger(__name__)
 _SWEEP_S = 5.0
 _STOP_S = 5.0  # time to erase sessions from Redis; what is left expires by itself
 _MOVING_S = 1.0  # more time for a client that is back while its window ends
+_RENEWED_AT_ONCE = 100
 _REMEMBERED = 1000  # sessions that ended here
 _SECRET_BYTES = 32
 
@@ -244,14 +245,20 @@ class Sessions:
 
     async def renew(self) -> None:
         """Extend the lives of all records; write anew what Redis has lost, forget what others have."""
-        steady = [session for session in self._sessions.values() if not session.moves_on(session.epoch)]
-        for session, epoch, tenure in await self.records.renew(steady):
-            if session.ended or session.moves_on(epoch):
-                continue
-            if tenure is Tenure.TAKEN:
-                self.disown(session)
-            else:
-                self.records.write_behind(session)
+        every = list(self._sessions.values())
+        for begin in range(0, len(every), _RENEWED_AT_ONCE):  # others have their turn in between
+            some = every[begin : begin + _RENEWED_AT_ONCE]
+            steady = [each for each in some if not each.ended and not each.moves_on(each.epoch)]
+            for session, epoch, tenure in await self.records.renew(steady):
+                self._not_held(session, epoch, tenure)
+
+    def _not_held(self, session: Session, epoch: int, tenure: Tenure) -> None:
+        if session.ended or session.moves_on(epoch):
+            return
+        if tenure is Tenure.TAKEN:
+            self.disown(session)
+        else:
+            self.records.write_behind(session)
 
     def watch_idle(self) -> None:
         """Close sessions that nobody spoke to for too long, now and every few seconds from now on."""

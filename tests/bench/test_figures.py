@@ -10,7 +10,7 @@ from lingua_scheduler.bench.driver import Outcome, Sample
 from lingua_scheduler.bench.figures import reported
 from lingua_scheduler.bench.machine import Machine
 from lingua_scheduler.bench.probe import Reading, busy_us, cpu_us_of, lag_quantile_s, rss_kb_of
-from lingua_scheduler.bench.profile import Profile, Sessions, Storm
+from lingua_scheduler.bench.profile import Profile, Sessions, Storm, System
 from lingua_scheduler.bench.records import Conversation, Job, Presence, Refusal, Said, Spoken, Worked
 from lingua_scheduler.bench.report import Report
 from lingua_scheduler.bench.verdict import Leftovers
@@ -151,6 +151,23 @@ def test_curves_are_drawn_from_what_was_seen() -> None:
         (1, pytest.approx(200)),
         (5, pytest.approx(400)),
     ]
+
+
+def test_what_lies_above_the_last_bound_is_more_than_that() -> None:
+    late = Reading(at_s=10.0, cpu_us=CPU_US, lag={"0.5": 90, "5.0": 95, "+Inf": 100})
+    found = reported("x", outcome({}, window=late)).figures["loop lag p99"]
+    assert (found.value, found.beyond) == (5000, True)
+    assert found.words() == "more than 5000"
+
+
+def test_work_at_nodes_of_another_instance_is_counted() -> None:
+    profile = Profile(warmup_s=0, duration_s=10, system=System(instances=2), sessions=Sessions(count=2))
+    facts = two_utterances()
+    found = values(reported("x", outcome({FRAMES: 20.0, CUT: 2.0}, **{**facts, "profile": profile})))
+    assert found["jobs at another instance's node"] == 0
+    facts["worked"].jobs[1].node = 1  # type: ignore[attr-defined]
+    found = values(reported("x", outcome({FRAMES: 20.0, CUT: 2.0}, **{**facts, "profile": profile})))
+    assert found["jobs at another instance's node"] == 0.5
 
 
 def test_the_machine_can_be_read() -> None:

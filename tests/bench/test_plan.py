@@ -133,6 +133,15 @@ def test_clients_and_nodes_go_to_the_instances_that_are_named() -> None:
     assert {each.instance for each in clients(profile)} == {0}
     assert {each.instance for each in nodes(profile)} == {2}
     assert plan.instances_at("all", 3) == (0, 1, 2)
+    assert (plan.instances_at("even", 3), plan.instances_at("odd", 3)) == ((0, 2), (1,))
+    assert plan.instances_at("odd", 1) == (0,)
+
+
+def test_instances_that_are_apart_share_no_language() -> None:
+    profile = changed(system=System(instances=3), company=Company(apart=True), fleet=Fleet(nodes=6))
+    spoken = {each.instance: each.languages for each in nodes(profile)}
+    assert len({word for pair in spoken.values() for word in pair}) == 6
+    assert all((each.src, each.tgt) == spoken[each.instance] for each in clients(profile))
 
 
 def test_the_fleet_has_its_slots_its_slow_nodes_and_its_service_times() -> None:

@@ -12,7 +12,7 @@ from lingua_scheduler.bench.machine import Machine, Places, places
 from lingua_scheduler.bench.page import page
 from lingua_scheduler.bench.profile import Profile
 from lingua_scheduler.bench.quantile import quantile
-from lingua_scheduler.bench.report import Better, Figure, Report, together
+from lingua_scheduler.bench.report import Better, Figure, Report, number, together
 from lingua_scheduler.cli import main
 from lingua_scheduler.errors import ConfigError
 
@@ -28,6 +28,22 @@ def test_several_runs_give_the_median_and_the_range() -> None:
     made = together([report(30, missing={"x": 1}), report(10), report(20, missing={"x": 2}, void=("bad",))])
     assert made.figures["cpu for a frame"] == Figure(value=20, unit="us", better="less", low=10, high=30)
     assert (made.runs, made.missing, made.void) == (3, {"x": 3}, ("bad",))
+
+
+def test_a_figure_that_nobody_knows_the_end_of_is_more_than_what_is_known(tmp_path: Path) -> None:
+    figures = {"loop lag p99": Figure.one(5000, "ms", "less", beyond=True)}
+    made = Report(name="mine", profile=Profile(), machine=Machine(), figures=figures)
+    assert "more than 5000 ms" in "\n".join(made.lines())
+    assert "more than 5000" in page(made)
+    made.write(tmp_path / "a.json")
+    assert Report.read(tmp_path / "a.json") == made
+    assert together([made, made]).figures["loop lag p99"].beyond
+
+
+def test_numbers_have_the_digits_they_deserve() -> None:
+    assert [number(each) for each in (3.0, 1234.5, 12.34, 0.1234, float("inf"))] == [
+        *("3", "1234", "12.3", "0.123", "inf")
+    ]
 
 
 def test_a_report_is_read_as_it_was_written(tmp_path: Path) -> None:

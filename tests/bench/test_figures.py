@@ -154,8 +154,9 @@ def test_curves_are_drawn_from_what_was_seen() -> None:
 
 
 def test_what_lies_above_the_last_bound_is_more_than_that() -> None:
-    late = Reading(at_s=10.0, cpu_us=CPU_US, lag={"0.5": 90, "5.0": 95, "+Inf": 100})
-    found = reported("x", outcome({}, window=late)).figures["loop lag p99"]
+    late = outcome({})
+    late.window = Reading(at_s=10.0, cpu_us=CPU_US, lag={"0.5": 90, "5.0": 95, "+Inf": 100})
+    found = reported("x", late).figures["loop lag p99"]
     assert (found.value, found.beyond) == (5000, True)
     assert found.words() == "more than 5000"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.resume import ResumeOptions
+from lingua_scheduler.core.stored import Logged
 
 OPTIONS = ResumeOptions(log_results=3, log_bytes=1024)
 

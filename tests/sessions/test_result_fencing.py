@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dialogue import one_of_each, order, said
-from lingua_scheduler.core.ports import Finish
+from lingua_scheduler.core.stored import Finish
 from lingua_scheduler.errors import DependencyDown
 from world import world
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lingua_scheduler.core.model import InstanceId, JobId, NodeId, PoolId, SessionId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
-from lingua_scheduler.core.ports import JobEnd, NewJob
+from lingua_scheduler.core.stored import JobEnd, NewJob
 from lingua_scheduler.store.connection import Connection, StoreOptions
 from lingua_scheduler.store.jobs import JobStore, LifeOptions
 from lingua_scheduler.store.keys import Keys

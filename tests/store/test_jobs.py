@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from lingua_scheduler.core.model import JobId, SessionId
-from lingua_scheduler.core.ports import Finish, Logged, Remembered
+from lingua_scheduler.core.stored import Finish, Logged, Remembered
 from lingua_scheduler.errors import CorruptValue, Fenced, StoreError
 from lingua_scheduler.store.jobs import CLAIMS_KEPT
 from store.ledgers import B, job_end, new_job, slot_on

@@ -9,7 +9,7 @@ import pytest
 
 from lingua_scheduler.core.model import PoolId
 from lingua_scheduler.core.placement import Exclusion
-from lingua_scheduler.core.ports import Beat
+from lingua_scheduler.core.stored import Beat
 from lingua_scheduler.errors import CorruptValue, NodeRefused
 from store.ledgers import LEASE_MS, POOL, A, B, ask, audit, facts, time_passes
 from support import wait_until

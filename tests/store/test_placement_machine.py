@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 
 from lingua_scheduler.core.model import JobId, NodeId, SessionId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts, Reservation
-from lingua_scheduler.core.ports import Beat, Finish
+from lingua_scheduler.core.stored import Beat, Finish
 from lingua_scheduler.store.connection import StoreOptions
 from store.ledgers import POOL, Ledgers, ask, audit, facts, job_end, new_job
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from lingua_scheduler.core.model import InstanceId, SessionId
-from lingua_scheduler.core.ports import Finish, Logged, Tenure
+from lingua_scheduler.core.stored import Finish, Logged, Tenure
 from lingua_scheduler.errors import Fenced
 from lingua_scheduler.store.connection import StoreOptions
 from store.ledgers import A, B, Ledgers, job_end, new_job, slot_on

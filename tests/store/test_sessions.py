@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lingua_scheduler.core.model import JobId, SessionId
-from lingua_scheduler.core.ports import Logged, Tenure
+from lingua_scheduler.core.stored import Logged, Tenure
 from lingua_scheduler.errors import CorruptValue, Fenced, StoreError
 from store.ledgers import A, B, job_end, new_job, slot_on
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
-from lingua_scheduler.core.ports import Finish, Logged, Remembered, StoredJob, Tenure
+from lingua_scheduler.core.stored import Finish, Logged, Remembered, StoredJob, Tenure
 from lingua_scheduler.errors import Fenced
 from store.ledgers import A, B, job_end, new_job, slot_on
 

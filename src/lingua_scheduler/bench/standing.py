@@ -16,7 +16,7 @@ from lingua_scheduler.bench.process import BenchError
 from lingua_scheduler.bench.profile import Profile
 from lingua_scheduler.core.model import InstanceId, NodeId, PoolId
 from lingua_scheduler.core.placement import NodeFacts
-from lingua_scheduler.core.ports import Beat
+from lingua_scheduler.core.stored import Beat
 from lingua_scheduler.store.connection import Connection, StoreOptions
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.nodes import NodeStore

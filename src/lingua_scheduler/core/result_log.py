@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.resume import ResumeOptions
+from lingua_scheduler.core.stored import Logged
 
 
 class ResultLog:

@@ -23,8 +23,9 @@ from lingua_scheduler.core.ordering import (
     ResultStream,
     Silent,
 )
-from lingua_scheduler.core.ports import Logged, Sink
+from lingua_scheduler.core.ports import Sink
 from lingua_scheduler.core.result_log import ResultLog
+from lingua_scheduler.core.stored import Logged
 from lingua_scheduler.flow.answer import Answer, progress, translation, with_error, word
 from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job

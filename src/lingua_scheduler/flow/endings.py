@@ -15,7 +15,8 @@ from lingua_scheduler.core.lifecycle import JobState
 from lingua_scheduler.core.model import SessionId
 from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason, Silent
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import Finish, JobEnd, Ledgers, Logged
+from lingua_scheduler.core.ports import Ledgers
+from lingua_scheduler.core.stored import Finish, JobEnd, Logged
 from lingua_scheduler.crash import CrashPoint, crash_point
 from lingua_scheduler.errors import DependencyDown, StoreError
 from lingua_scheduler.flow.answer import Answer

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import Claimed, JobEnd, JobLedger, NewJob, Remembered
+from lingua_scheduler.core.ports import JobLedger
+from lingua_scheduler.core.stored import Claimed, JobEnd, NewJob, Remembered
 from lingua_scheduler.errors import Fenced
 from lingua_scheduler.flow.job import Job
 

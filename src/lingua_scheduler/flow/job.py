@@ -24,8 +24,8 @@ from lingua_scheduler.core.model import (
 from lingua_scheduler.core.modules import TEXT_JOBS, Requirements, required
 from lingua_scheduler.core.modules import Pipeline as Steps
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.rooms import Target, address
+from lingua_scheduler.core.stored import Logged
 from lingua_scheduler.errors import CorruptValue
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.trail import Trail

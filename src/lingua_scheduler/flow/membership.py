@@ -11,7 +11,8 @@ from lingua_scheduler.core.lifecycle import NodeStatus, StatusChange
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.placement import NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
-from lingua_scheduler.core.ports import Beat, NodeLedger, Sink
+from lingua_scheduler.core.ports import NodeLedger, Sink
+from lingua_scheduler.core.stored import Beat
 from lingua_scheduler.errors import DependencyDown, LinguaError, NodeRefused
 from lingua_scheduler.flow.failover import Failover
 from lingua_scheduler.flow.losses import Losses

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core.model import InstanceId, SessionId
-from lingua_scheduler.core.ports import SessionLedger, Tenure
+from lingua_scheduler.core.ports import SessionLedger
+from lingua_scheduler.core.stored import Tenure
 from lingua_scheduler.errors import DependencyDown, Fenced, StoreError
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.session import Session

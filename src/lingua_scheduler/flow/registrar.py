@@ -10,7 +10,8 @@ from lingua_scheduler.core.model import InstanceId, NodeId, PoolId, new_node_id
 from lingua_scheduler.core.modules import TEXT_JOBS
 from lingua_scheduler.core.placement import NodeFacts
 from lingua_scheduler.core.pools import PoolPlan
-from lingua_scheduler.core.ports import Beat, NodeLedger
+from lingua_scheduler.core.ports import NodeLedger
+from lingua_scheduler.core.stored import Beat
 from lingua_scheduler.core.unavailability import Unavailability
 from lingua_scheduler.flow.registration import Announcement, NodeRules
 from lingua_scheduler.log import get_logger

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.core import resume
 from lingua_scheduler.core.model import InstanceId, SessionId
-from lingua_scheduler.core.ports import SessionLedger, StoredSession
+from lingua_scheduler.core.ports import SessionLedger
 from lingua_scheduler.core.resume import Try
+from lingua_scheduler.core.stored import StoredSession
 from lingua_scheduler.crash import CrashPoint, crash_point
 from lingua_scheduler.errors import CorruptValue, DependencyDown, Fenced
 from lingua_scheduler.flow.revival import revive

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from lingua_scheduler.core.model import PoolId, SessionId, TurnId
 from lingua_scheduler.core.ordering import MissingReason
-from lingua_scheduler.core.ports import Logged, StoredJob, StoredSession
 from lingua_scheduler.core.result_log import ResultLog
+from lingua_scheduler.core.stored import Logged, StoredJob, StoredSession
 from lingua_scheduler.errors import CorruptValue
 from lingua_scheduler.flow.answer import Place
 from lingua_scheduler.flow.intake import Progress

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import SessionId
 from lingua_scheduler.core.ordering import Delivered, Missing, MissingReason, Outcome
-from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.result_log import ResultLog
 from lingua_scheduler.core.rooms import read_address
+from lingua_scheduler.core.stored import Logged
 from lingua_scheduler.flow.answer import Answer, Said, word
 from lingua_scheduler.flow.end_counts import EndCounts
 from lingua_scheduler.flow.job import Job

@@ -14,7 +14,8 @@ from functools import partial
 
 from lingua_scheduler.aio import Alarm
 from lingua_scheduler.core.model import InstanceId, Languages, SessionId, new_session_id
-from lingua_scheduler.core.ports import Ledgers, Sink, Tenure
+from lingua_scheduler.core.ports import Ledgers, Sink
+from lingua_scheduler.core.stored import Tenure
 from lingua_scheduler.flow.endings import Endings
 from lingua_scheduler.flow.opening import Opening
 from lingua_scheduler.flow.records import SessionRecords

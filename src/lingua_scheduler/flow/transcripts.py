@@ -14,8 +14,8 @@ import msgspec
 from lingua_scheduler.aio import Tasks
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import Languages, SessionId
-from lingua_scheduler.core.ports import Logged
 from lingua_scheduler.core.rooms import read_address
+from lingua_scheduler.core.stored import Logged
 from lingua_scheduler.core.transcript import (
     Line,
     Transcript,

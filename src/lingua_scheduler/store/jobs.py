@@ -8,7 +8,7 @@ import msgspec
 
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import NOBODY, Claimed, Finish, JobEnd, NewJob, Remembered
+from lingua_scheduler.core.stored import NOBODY, Claimed, Finish, JobEnd, NewJob, Remembered
 from lingua_scheduler.errors import CorruptValue, Fenced
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.keys import Keys

@@ -10,7 +10,7 @@ import msgspec
 
 from lingua_scheduler.core.model import InstanceId, NodeId, PoolId
 from lingua_scheduler.core.placement import Ask, NodeFacts, Reservation
-from lingua_scheduler.core.ports import Beat, NodeChanges
+from lingua_scheduler.core.stored import Beat, NodeChanges
 from lingua_scheduler.errors import NodeRefused
 from lingua_scheduler.store import node_record
 from lingua_scheduler.store.connection import Connection

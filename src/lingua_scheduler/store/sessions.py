@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
-from lingua_scheduler.core.ports import Holder, Logged, StoredJob, StoredSession, Tenure
+from lingua_scheduler.core.stored import Holder, Logged, StoredJob, StoredSession, Tenure
 from lingua_scheduler.errors import CorruptValue, Fenced
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.store.connection import Connection

@@ -8,7 +8,7 @@ import msgspec
 
 from lingua_scheduler.core.model import JobId
 from lingua_scheduler.core.placement import Reservation
-from lingua_scheduler.core.ports import StoredJob
+from lingua_scheduler.core.stored import StoredJob
 
 _OPEN = (b"CREATED", b"DISPATCHED", b"ACCEPTED", b"RUNNING")
 _ENDED = (b"FINISHED", b"RELEASED")

@@ -3,9 +3,9 @@
 import json
 
 from lingua_scheduler.clock import VirtualClock
-from lingua_scheduler.instruments import ObservabilityOptions
 from lingua_scheduler.log import LogOptions
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.slowness import ObservabilityOptions
 from lingua_scheduler.watch import LagMonitor, WatchOptions
 from logs import captured
 from support import wait_until

@@ -31,7 +31,7 @@ from lingua_scheduler.core.pairing import PairingOptions
 from lingua_scheduler.core.pools import PoolsOptions
 from lingua_scheduler.core.resume import ResumeOptions
 from lingua_scheduler.core.rooms import RoomOptions
-from lingua_scheduler.core.segmenter import SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
 from lingua_scheduler.core.transcript import TranscriptOptions
 from lingua_scheduler.core.unavailability import UnavailabilityOptions
@@ -45,9 +45,9 @@ from lingua_scheduler.flow.opening import SessionOptions
 from lingua_scheduler.flow.partials import PartialOptions
 from lingua_scheduler.flow.registration import NodeOptions
 from lingua_scheduler.flow.snapshot import PlacementOptions
-from lingua_scheduler.instruments import ObservabilityOptions
 from lingua_scheduler.log import LogOptions, printable
 from lingua_scheduler.secret import Secret, SecretUrl, mask_url
+from lingua_scheduler.slowness import ObservabilityOptions
 from lingua_scheduler.store.connection import StoreOptions
 from lingua_scheduler.store.instances import BEATS_PER_PRESENCE, CompanyOptions
 from lingua_scheduler.store.jobs import LifeOptions

@@ -5,7 +5,8 @@ from __future__ import annotations
 import prometheus_client
 
 from lingua_scheduler import labels
-from lingua_scheduler.instruments import AtMost, Declared, ObservabilityOptions, OneOf, Slowness
+from lingua_scheduler.instruments import AtMost, Declared, OneOf
+from lingua_scheduler.slowness import ObservabilityOptions, Slowness
 
 STAGES = ("cut", "wait", "placement", "hop", "node", "delivery")
 """What happens to an utterance between its last word and its answer: see `stage_seconds`."""

@@ -29,7 +29,8 @@ from lingua_scheduler.core.ordering import (
     ResultStream,
     Silent,
 )
-from lingua_scheduler.core.segmenter import Segmenter, SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
+from lingua_scheduler.core.segmenter import Segmenter
 
 NODES = [NodeId("x"), NodeId("y"), NodeId("z")]
 PENDING_S, ATTEMPT_S, FAILOVERS, LATE_S = 10.0, 30.0, 3, 30.0

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from lingua_scheduler.core.model import AudioFormat, Frame, JobId
 from lingua_scheduler.core.receipts import Receipts
-from lingua_scheduler.core.segmenter import Segmenter, SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
+from lingua_scheduler.core.segmenter import Segmenter
 
 A, B, C = JobId("a"), JobId("b"), JobId("c")
 

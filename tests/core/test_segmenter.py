@@ -8,7 +8,8 @@ import pytest
 
 from lingua_scheduler.core.audio import duration_ms, pack, packets
 from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, Frame
-from lingua_scheduler.core.segmenter import Segmenter, SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
+from lingua_scheduler.core.segmenter import Segmenter
 
 MANUAL, SILENCE, GAP = CutReason.MANUAL, CutReason.SILENCE, CutReason.GAP
 MAX_DURATION, MAX_LENGTH, CLOSE = CutReason.MAX_DURATION, CutReason.MAX_LENGTH, CutReason.CLOSE

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, Frame
-from lingua_scheduler.core.segmenter import Segmenter, SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
+from lingua_scheduler.core.segmenter import Segmenter
 
 OPTIONS = st.builds(
     SegmenterOptions,

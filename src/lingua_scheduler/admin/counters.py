@@ -10,8 +10,9 @@ from lingua_scheduler.admin.census import percentile
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.core.catalogue import Standing
-from lingua_scheduler.instruments import OTHER, CounterBy, ObservabilityOptions
+from lingua_scheduler.instruments import OTHER, CounterBy
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.slowness import ObservabilityOptions
 
 _TOP = 20
 _SAMPLE = 5

@@ -42,8 +42,8 @@ from lingua_scheduler.flow.roster import Roster
 from lingua_scheduler.flow.session import Session
 from lingua_scheduler.flow.simulation import Simulation
 from lingua_scheduler.flow.snapshot import Snapshot
-from lingua_scheduler.instruments import ObservabilityOptions
 from lingua_scheduler.metrics import Metrics
+from lingua_scheduler.slowness import ObservabilityOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,7 +115,7 @@ CURVES = (
         name="idle",
         about="sessions that are connected and say nothing",
         axis="sessions",
-        points=(100, 1_000, 3_000, 10_000, 20_000),
+        points=(100, 1_000, 5_000, 20_000),
         quick=(20, 60),
         columns=(
             _column("memory for a session", "KiB", _FLAT),
@@ -127,7 +127,7 @@ CURVES = (
         name="speaking",
         about="sessions that speak nearly all the time, up to the knee",
         axis="sessions",
-        points=(100, 300, 600, 1_000, 1_500, 2_200, 3_000),
+        points=(200, 600, 1_000, 1_500, 2_200, 3_000),
         quick=(6, 12),
         columns=(
             _column(measured.FRAMES, "/s", fitted=False),
@@ -192,7 +192,7 @@ CURVES = (
         name="length",
         about="longer utterances, one after the other as fast as they are answered",
         axis="seconds",
-        points=(0.5, 1.5, 2.5, 6, 15, 30, 60),
+        points=(0.5, 1.5, 2.5, 8, 20, 60),
         quick=(0.5, 2.5),
         columns=(
             _column(measured.CPU, "us", _IN_PROPORTION),

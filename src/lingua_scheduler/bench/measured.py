@@ -45,7 +45,8 @@ async def _point(x: float, changes: dict[str, Any], asked: Asked) -> Point:
     """Run the common profile with these changes."""
     settings = [f"{name}={msgspec.json.encode(value).decode()}" for name, value in changes.items()]
     if asked.quick:
-        settings += ["warmup_s=0.3", "duration_s=1.5", "system.background_s=0.3", "speech.mean_s=0.4"]
+        settings += ["warmup_s=0.3", "duration_s=1.5", "system.background_s=0.3"]
+        settings += ["speech.mean_s=0.4", "speech.begin_within_s=0.5"]
     report = reported("growth", await run(load("growth", settings), say=asked.say))
     values = {name: figure.value for name, figure in report.figures.items()}
     return Point(x=x, values=values, void=report.void, doubts=report.doubts)
@@ -117,7 +118,10 @@ async def speaking(x: float, asked: Asked) -> Point:
         "fleet.nodes": 10 if asked.quick else 60,
         "fleet.service_s": 0.2,
         "fleet.result_bytes": 80_000,
-        "warmup_s": 3.0,
+        "speech.mean_s": 3.5,
+        "speech.longest_s": 8.0,
+        "speech.begin_within_s": 4.0,
+        "warmup_s": 4.0,
     }
     return await _point(x, changes, asked)
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 
 from lingua_scheduler.core.model import AudioFormat, Languages, NodeId, new_trace_id
-from lingua_scheduler.core.segmenter import SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
 from lingua_scheduler.errors import CorruptValue, InvalidMessage, UnsupportedFeature
 from lingua_scheduler.tracing.context import Context, read_traceparent
 from lingua_scheduler.wire.common import Features, Pipeline

@@ -11,7 +11,7 @@ from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.affinity import AffinityOptions
 from lingua_scheduler.core.model import InstanceId, NodeId, SessionId
 from lingua_scheduler.core.resume import ResumeOptions
-from lingua_scheduler.core.segmenter import SegmenterOptions
+from lingua_scheduler.core.segmentation import SegmenterOptions
 from lingua_scheduler.core.timeouts import TimeoutOptions
 from lingua_scheduler.flow.answer import Said
 from lingua_scheduler.flow.delivery import DeliveryOptions

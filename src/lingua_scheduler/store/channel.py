@@ -20,11 +20,12 @@ from redis.exceptions import RedisError, ResponseError
 from lingua_scheduler.errors import DependencyDown
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.store import durability
+from lingua_scheduler.store.batch import Call, Replies
 from lingua_scheduler.store.dialing import Dialer, LoginRefused
 from lingua_scheduler.store.durability import Confirmation
 from lingua_scheduler.store.line import Line
 from lingua_scheduler.store.packing import command_name
-from lingua_scheduler.store.replies import Forbidden, is_demoted, shortened, translated
+from lingua_scheduler.store.replies import Forbidden, shortened, translated
 
 _NEVER = float("inf")
 _PATIENCE_S = 0.25  # what calls wait while a server that was away is tried again
@@ -40,47 +41,6 @@ class ChannelLimits:
     reconnect_pause_s: float  # after a failed connect, calls fail at once for this long
     batch_calls: int
     queued_bytes: int
-
-
-@dataclass(slots=True)
-class _Call:
-    packed: bytes
-    future: asyncio.Future[Any]
-    deadline: float
-    preamble: int  # replies that precede the one the caller waits for
-    durable: bool  # answered once a replica has what it wrote
-
-
-class _Replies:
-    """Gives the replies of a batch to its callers; those of durable calls wait for a confirmation."""
-
-    def __init__(
-        self, batch: list[_Call], refuse: Callable[[_Call, ResponseError], None], *, held: bool
-    ) -> None:
-        self._order = [each for call in batch for each in (*[None] * call.preamble, call)]
-        self._next = 0
-        self._refuse = refuse
-        self._holds = held
-        self.held: list[tuple[_Call, Any]] = []
-        self.last: list[Any] = []  # what follows the calls
-        self.demoted = False  # the server is no master any more
-
-    def take(self, reply: Any) -> None:
-        """Take the next reply."""
-        at, self._next = self._next, self._next + 1
-        if at >= len(self._order):
-            self.last.append(reply)
-            return
-        call = self._order[at]
-        if call is None:
-            return
-        if isinstance(reply, ResponseError):
-            self.demoted = self.demoted or is_demoted(reply)
-            self._refuse(call, reply)
-        elif call.durable and self._holds:
-            self.held.append((call, reply))
-        elif not call.future.done():
-            call.future.set_result(reply)
 
 
 class Channel:
@@ -99,9 +59,9 @@ class Channel:
         self._confirmation = confirmation
         self._line: Line | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._queue: list[_Call] = []
+        self._queue: list[Call] = []
         self._queued_bytes = 0
-        self._in_flight: list[_Call] = []
+        self._in_flight: list[Call] = []
         self._pump: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = _NEVER
@@ -129,7 +89,7 @@ class Channel:
         loop = self._loop
         if self._away and loop.time() < self._fail_until:
             raise DependencyDown(self._away)
-        call = _Call(packed, loop.create_future(), loop.time() + timeout_s, preamble, durable)
+        call = Call(packed, loop.create_future(), loop.time() + timeout_s, preamble, durable)
         self._queue.append(call)
         self._queued_bytes += len(packed)
         if self._pump is None:
@@ -163,7 +123,7 @@ class Channel:
         finally:
             self._pump = None
 
-    def _take(self, *, all_of_it: bool = False) -> list[_Call]:
+    def _take(self, *, all_of_it: bool = False) -> list[Call]:
         count = len(self._queue) if all_of_it else self._limits.batch_calls
         taken, self._queue = self._queue[:count], self._queue[count:]
         self._queued_bytes = sum(len(call.packed) for call in self._queue) if self._queue else 0
@@ -198,7 +158,7 @@ class Channel:
         self._fail_until = asyncio.get_running_loop().time() + self._limits.reconnect_pause_s
         _fail(self._take(all_of_it=True), reason)
 
-    async def _exchange(self, line: Line, batch: list[_Call]) -> None:
+    async def _exchange(self, line: Line, batch: list[Call]) -> None:
         self._in_flight = batch
         try:
             async with asyncio.timeout_at(max(call.deadline for call in batch)):
@@ -224,10 +184,10 @@ class Channel:
             raise
         self._in_flight = []
 
-    async def _converse(self, line: Line, batch: list[_Call]) -> bool:
+    async def _converse(self, line: Line, batch: list[Call]) -> bool:
         """Send a batch and hand out its replies; True when the server is no master any more."""
         confirmation = self._confirmation_of(batch)
-        replies = _Replies(batch, self._refuse, held=confirmation is not None)
+        replies = Replies(batch, self._refuse, held=confirmation is not None)
         wire = [call.packed for call in batch]
         count = len(batch) + sum(call.preamble for call in batch)
         if confirmation is not None:
@@ -239,12 +199,12 @@ class Channel:
             _release(replies.held, confirmation.failure(marked, replicas))
         return replies.demoted
 
-    def _confirmation_of(self, batch: list[_Call]) -> Confirmation | None:
+    def _confirmation_of(self, batch: list[Call]) -> Confirmation | None:
         if self._confirmation is None or not any(call.durable for call in batch):
             return None
         return self._confirmation
 
-    def _refuse(self, call: _Call, error: ResponseError) -> None:
+    def _refuse(self, call: Call, error: ResponseError) -> None:
         if call.future.done():
             return
         failure = translated(error, command_name(call.packed, skip=call.preamble))
@@ -286,7 +246,7 @@ def _reason(error: Exception) -> str:
     return text if isinstance(error, LoginRefused) else f"Redis is not reachable: {text or 'no answer'}"
 
 
-def _release(held: list[tuple[_Call, Any]], failure: str) -> None:
+def _release(held: list[tuple[Call, Any]], failure: str) -> None:
     """Answer the durable calls of a batch: with their replies, or with why nothing was confirmed."""
     for call, reply in held:
         if not failure and not call.future.done():
@@ -295,7 +255,7 @@ def _release(held: list[tuple[_Call, Any]], failure: str) -> None:
         _fail([call for call, _ in held], f"{failure}; the outcome is unknown")
 
 
-def _fail(calls: list[_Call], reason: str) -> None:
+def _fail(calls: list[Call], reason: str) -> None:
     for call in calls:
         if not call.future.done():
             call.future.set_exception(DependencyDown(reason))

@@ -167,15 +167,17 @@ def curve_of(**facts: object) -> Curve:
     return Curve(name="mine", about="", axis="things", **{**common, **facts})  # type: ignore[arg-type]
 
 
-def speaking(frames: float, added_ms: float, late_ms: float = 1.0) -> Point:
-    return Point(x=1, values={"frames": frames, "added p99": added_ms, "clients late p99": late_ms})
+def speaking(frames: float, added_ms: float, late_ms: float = 1.0, *, busy: float = 0.9) -> Point:
+    values = {"frames": frames, "added p99": added_ms, "clients late p99": late_ms}
+    return Point(x=1, values={**values, "instance cpu, of one core": busy})
 
 
 def test_the_knee_is_that_of_the_instance_or_of_what_makes_load() -> None:
     (curve,) = named(["speaking"])
     assert "no knee up to 200" in curve.remarks([speaking(100, 5), speaking(200, 20)])[0]
-    assert "generator was in time" in curve.remarks([speaking(100, 5), speaking(200, 80)])[0]
-    assert "it is the limit" in curve.remarks([speaking(100, 5), speaking(200, 80, 30)])[0]
+    assert "the instance was full" in curve.remarks([speaking(100, 5), speaking(200, 80)])[0]
+    assert "generator was late itself" in curve.remarks([speaking(100, 5), speaking(200, 80, 30)])[0]
+    assert "neither" in curve.remarks([speaking(100, 5), speaking(200, 80, busy=0.1)])[0]
     assert curve.remarks([]) == []
     assert curve.full(speaking(200, 80))
     assert not curve.full(speaking(200, 8))

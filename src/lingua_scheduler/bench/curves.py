@@ -17,6 +17,7 @@ from lingua_scheduler.bench.slopes import crossing
 KNEE_MS = 50.0
 """What may be added at p99 before an instance counts as full."""
 
+_FULL = 0.8  # of a processor; the rest is the time in which something comes
 _STEP_BYTES = 65_536
 _MOST_STEP = 1.3  # growth of the cost of a byte from one point to the next that is no step
 _FLAT, _IN_PROPORTION = 0.1, 1.0
@@ -69,11 +70,17 @@ def _knee(points: Sequence[Point]) -> list[str]:
         most = last[measured.FRAMES]
         return [f"no knee up to {most:.0f} frames each second: added p99 stays below {KNEE_MS:g} ms"]
     late = max(last.get("clients late p99", 0.0), last.get("nodes late p99", 0.0)) > LATE_MS
-    said = f"knee (added p99 = {KNEE_MS:g} ms) at {knee:.0f} frames each second"
     busy = last.get("instance cpu, of one core", 0.0)
     if late:
-        return [f"{said}; there the generator is late itself: it is the limit, the instance used {busy:.0%}"]
-    return [f"{said}; the instance used {busy:.0%} of its core there, and the generator was in time"]
+        who = "the generator was late itself there and is the limit"
+    else:
+        who = (
+            "the instance was full there"
+            if busy >= _FULL
+            else "neither instance nor generator was full there"
+        )
+    said = f"knee (added p99 = {KNEE_MS:g} ms) at {knee:.0f} frames each second"
+    return [f"{said}: {who} (the instance used {busy:.0%} of its core)"]
 
 
 def _steps(points: Sequence[Point]) -> list[str]:

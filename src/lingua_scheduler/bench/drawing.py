@@ -10,10 +10,11 @@ from html import escape
 from lingua_scheduler.bench.growth import Column, GrownCurve
 from lingua_scheduler.bench.report import number
 
-_WIDTH, _FIELD, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 250, 70, 16, 44, 34
+_WIDTH, _FIELD, _LEFT, _RIGHT, _TOP, _BOTTOM = 720, 250, 70, 28, 44, 34
 _COLOURS = ("#1f6feb", "#d1242f", "#1a7f37", "#9a6700", "#8250df")
 _TITLE = 26
 _STEPS = 4  # lines across a field that begins at nothing
+_FEWEST_MARKS = 2
 _LEAST_DECADE = 0.3  # so that a flat line stays flat
 
 _FONT = 'role="img" font-family="system-ui,sans-serif" font-size="12"'
@@ -41,11 +42,10 @@ class _Axis:
         decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
         every = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
         inside = [value for value in every if self.low <= value <= self.high]
-        return (
-            [value for value in inside if f"{value:e}".startswith("1")]
-            if len(inside) > 2 * _STEPS
-            else inside
-        )
+        if len(inside) < _FEWEST_MARKS:
+            return [self.low, self.high]
+        whole = [value for value in inside if f"{value:e}".startswith("1")]
+        return whole if len(inside) > 2 * _STEPS else inside
 
 
 def drawn(curve: GrownCurve) -> str:

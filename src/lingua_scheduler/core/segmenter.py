@@ -27,6 +27,8 @@ class Segmenter:
         "_closes_at",
         "_heard_at",
         "_lead",
+        "_max_bytes",
+        "_max_ms",
         "_merged",
         "_next_index",
         "_open",
@@ -53,6 +55,8 @@ class Segmenter:
             tail_ms = min(tail_ms, options.max_duration_ms / _TAIL_DURATION_SHARE)
         self._options = options
         self._pause_s = options.pause_ms / 1000
+        self._max_bytes = options.max_utterance_bytes
+        self._max_ms = options.max_duration_ms or float("inf")
         self._open = OpenUtterance(fmt, rate, Tail(tail_ms, few_bytes))
         self._lead = LeadIn(options.quiet_lead_ms, few_bytes)
         self._next_index = first_index
@@ -103,7 +107,7 @@ class Segmenter:
 
     def feed(self, frame: Frame, now: float) -> list[Cut]:
         """Take a frame that does not end the utterance; it may be empty."""
-        if frame.audio and self._speech_goes_on(now):
+        if self._speech_goes_on(now) and frame.audio:  # what almost every frame is
             return self._go_on(frame, now)
         cuts = self._settle_before(now, frame)
         if frame.audio:
@@ -123,13 +127,12 @@ class Segmenter:
         return self._closes_at is None and now <= rings_at and now <= heard_at + self._pause_s
 
     def _go_on(self, frame: Frame, now: float) -> list[Cut]:
-        """Take one more frame of open speech before its pause runs out: what almost every frame is."""
-        self._open.add(frame)
+        """Take one more frame of open speech before its pause runs out."""
+        speech = self._open
+        speech.add(frame)
         self._heard_at = now
-        options = self._options
-        cuts = []
-        if self._open.reaches(options.max_utterance_bytes, options.max_duration_ms):
-            cuts = self._cut_at_limit()
+        full = speech.size_bytes > self._max_bytes or speech.duration_ms >= self._max_ms
+        cuts = self._cut_at_limit() if full else []
         if not (self._shortened and frame.silent):
             self._rings_at = now + self._pause_s
             self._shortened = False
@@ -230,9 +233,9 @@ class Segmenter:
         if arriving is not None:
             size_bytes += len(arriving.audio)
             duration_ms += arriving.duration_ms
-        if size_bytes > self._options.max_utterance_bytes:
+        if size_bytes > self._max_bytes:
             return CutReason.MAX_LENGTH
-        if self._options.max_duration_ms and duration_ms >= self._options.max_duration_ms:
+        if duration_ms >= self._max_ms:
             return CutReason.MAX_DURATION
         return None
 

@@ -35,7 +35,6 @@ class OpenUtterance:
 
     __slots__ = (
         "_body",
-        "_body_bytes",
         "_body_ms",
         "_first_client_ms",
         "_fmt",
@@ -45,6 +44,8 @@ class OpenUtterance:
         "_recent_ms",
         "_tail_bytes",
         "_tail_ms",
+        "duration_ms",
+        "size_bytes",
     )
 
     def __init__(self, fmt: AudioFormat, rate: int, tail: Tail) -> None:
@@ -52,8 +53,9 @@ class OpenUtterance:
         self._rate = rate
         self._tail_ms, self._tail_bytes = tail.ms, tail.max_bytes
         self._body: list[bytes] = []  # audio of frames older than every frame of `_recent`
-        self._body_bytes = 0
         self._body_ms = 0.0
+        self.size_bytes = 0  # all that is held
+        self.duration_ms = 0.0
         self._recent: list[Frame] = []  # few; most sessions are silent, and an empty list costs nothing
         self._recent_bytes = 0
         self._recent_ms = 0.0
@@ -62,32 +64,18 @@ class OpenUtterance:
     def __bool__(self) -> bool:
         return bool(self._recent)
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes held."""
-        return self._body_bytes + self._recent_bytes
-
-    @property
-    def duration_ms(self) -> float:
-        """Length of the speech held."""
-        return self._body_ms + self._recent_ms
-
     def add(self, frame: Frame) -> None:
         """Append a frame that has audio."""
-        recent = self._recent
+        recent, size = self._recent, len(frame.audio)
         if not recent:
             self._first_client_ms = frame.client_ms
         recent.append(frame)
-        self._recent_bytes += len(frame.audio)
+        self._recent_bytes += size
         self._recent_ms += frame.duration_ms
         while (self._recent_ms > self._tail_ms or self._recent_bytes > self._tail_bytes) and len(recent) > 1:
             self._melt()
-
-    def reaches(self, max_bytes: int, max_ms: int) -> bool:
-        """Tell whether it is larger than a limit, or as long as one; 0 is no limit of length."""
-        return self._body_bytes + self._recent_bytes > max_bytes or bool(
-            max_ms and self._body_ms + self._recent_ms >= max_ms
-        )
+        self.size_bytes += size
+        self.duration_ms = self._body_ms + self._recent_ms
 
     def take(self) -> Speech | None:
         """Take everything out; None if there is nothing."""
@@ -116,7 +104,6 @@ class OpenUtterance:
             return
         tail_ms = min(duration_ms(self._fmt, self._rate, tail), frame.duration_ms)
         self._body.append(head)
-        self._body_bytes += len(head)
         self._body_ms += frame.duration_ms - tail_ms
         self._recent[0] = Frame(tail, tail_ms, frame.silent, frame.client_ms)
         self._recent_bytes = len(tail)
@@ -124,19 +111,17 @@ class OpenUtterance:
 
     def _melt(self) -> None:
         frame = self._recent.pop(0)
-        size = len(frame.audio)
         self._body.append(frame.audio)
-        self._body_bytes += size
         self._body_ms += frame.duration_ms
-        self._recent_bytes -= size
+        self._recent_bytes -= len(frame.audio)
         # Not a running difference when it empties: rounding errors must not outlive the frames.
         self._recent_ms = self._recent_ms - frame.duration_ms if self._recent else 0.0
 
     def _take_body(self) -> Speech:
         speech = Speech(b"".join(self._body), round(self._body_ms), self._first_client_ms)
         self._body = []
-        self._body_bytes = 0
         self._body_ms = 0.0
+        self.size_bytes, self.duration_ms = self._recent_bytes, self._recent_ms
         return speech
 
 

@@ -72,9 +72,10 @@ class TokenBucket:
 
     def take(self, amount: float, now_s: float) -> bool:
         """Take what is asked for, or nothing and say False."""
-        level = self._level
-        if level < self._burst:
-            level = min(self._burst, level + (now_s - self._filled_at_s) * self._rate_per_s)
+        level, burst = self._level, self._burst
+        if level < burst:
+            level += (now_s - self._filled_at_s) * self._rate_per_s
+            level = min(level, burst)
         self._filled_at_s = now_s
         if level < amount:
             self._level = level

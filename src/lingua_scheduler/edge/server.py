@@ -29,7 +29,7 @@ from lingua_scheduler.flow.credentials import Purpose
 from lingua_scheduler.log import get_logger
 from lingua_scheduler.wire.audio import parse_frame
 from lingua_scheduler.wire.close import CloseCode
-from lingua_scheduler.wire.codec import decode_client, decode_node
+from lingua_scheduler.wire.codec import client_decoder, node_decoder
 from lingua_scheduler.wire.node import FromNode
 from lingua_scheduler.wire.session import FromClient
 
@@ -110,7 +110,7 @@ def _session_lane(options: SocketOptions, door: Door[FromClient], around: Surrou
         first_message_bytes=around.wire.control_bytes + 2 * around.wire.audio_frame_bytes,
         max_message_bytes=around.wire.client_ceiling_bytes,
         door=door,
-        decode=functools.partial(decode_client, options=around.wire),
+        decode=client_decoder(around.wire),
         decode_binary=decode_binary,
     )
 
@@ -122,7 +122,7 @@ def _node_lane(options: SocketOptions, door: Door[FromNode], around: Surrounding
         first_message_bytes=around.wire.heartbeat_bytes,
         max_message_bytes=around.wire.node_ceiling_bytes,
         door=door,
-        decode=functools.partial(decode_node, options=around.wire),
+        decode=node_decoder(around.wire),
     )
 
 

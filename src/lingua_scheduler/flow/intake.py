@@ -112,13 +112,13 @@ class Intake:
 
     def audio(self, chunk: AudioChunk) -> None:
         """Take one frame; it may end the utterance."""
-        data = chunk.payload or b""
-        if self._opening.audio_format is AudioFormat.PCM16 and len(data) % 2:
+        data, opening = chunk.payload or b"", self._opening
+        if opening.audio_format is AudioFormat.PCM16 and len(data) % 2:
             raise InvalidMessage("Invalid message format: pcm16 audio has an odd number of bytes")
         if not self._is_fresh(self._sequence, chunk.seq):
             return
-        if self._terms is not self._opening:
-            self._speak_as(self._opening)
+        if self._terms is not opening:
+            self._speak_as(opening)
         self.receipts.take(chunk.seq, len(data))
         self._take(data, chunk.client_ms, final=chunk.is_final)
 
@@ -169,25 +169,27 @@ class Intake:
         return True
 
     def _take(self, data: bytes, client_ms: int | None, *, final: bool) -> None:
-        now, metrics, segmenter = self._clock.now(), self._metrics, self._segmenter
-        metrics.audio_frames_total.inc()
-        metrics.audio_bytes_total.inc(len(data))
-        frame = Frame(data, self._meter.add(data), self._is_quiet(data), client_ms)
+        now, segmenter = self._clock.now(), self._segmenter
+        self._metrics.audio_frames_total.value += 1
+        self._metrics.audio_bytes_total.value += len(data)
+        quiet = self._is_quiet(data)
+        frame = Frame(data, self._meter.add(data), quiet, client_ms)
         if final:
             self._spoken_at = now
             cuts = segmenter.finish(frame, now)
             if not cuts:
-                metrics.empty_finalize_total.inc()
+                self._metrics.empty_finalize_total.inc()
         else:
             cuts = segmenter.feed(frame, now)
             if self._detector is not None:
                 self._hurry(self._detector, now)
-        self._ended_by_hand = final or (self._ended_by_hand and not segmenter.speaking)
-        if cuts or not segmenter.speaking:
-            self._launch(cuts)
-        else:  # nothing has left the open utterance
+        speaking = segmenter.speaking
+        self._ended_by_hand = final or (self._ended_by_hand and not speaking)
+        if speaking and not cuts:  # nothing has left the open utterance
             self._silence.move(segmenter.deadline)
-        if data and not frame.silent:
+        else:
+            self._launch(cuts)
+        if not quiet and data:
             self._spoken_at = now
 
     def _is_quiet(self, data: bytes) -> bool:

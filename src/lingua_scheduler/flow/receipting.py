@@ -17,7 +17,7 @@ QUIET_S = 1.0
 class Receipting:
     """Tells one client up to which frame all is safe, once for each."""
 
-    __slots__ = ("_clock", "_given", "_given_at", "_receipts", "_session_id", "_sink", "_wanted")
+    __slots__ = ("_clock", "_given", "_given_at", "_receipts", "_session_id", "_sink", "wanted")
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class Receipting:
         self._receipts = receipts
         self._sink = sink
         self._clock = clock
-        self._wanted = wanted
+        self.wanted = wanted  # the client understands receipts
         self._given: int | None = None  # the last one
         self._given_at = float("-inf")
 
@@ -49,7 +49,7 @@ class Receipting:
     def give(self, *, pace_s: float = 0.0) -> None:
         """Tell the client, unless it knows, or was told something within this time."""
         through = self._receipts.through
-        if not self._wanted or through is None or through == self._given:
+        if not self.wanted or through is None or through == self._given:
             return
         now = self._clock.now()
         if now >= self._given_at + pace_s:

@@ -109,7 +109,8 @@ class Session:
         """Take one frame, unless too much is unanswered; a final one is always taken."""
         if self._crowding.calm(len(self.jobs) + self._undecided):
             self._intake.audio(chunk)
-            self._receipting.give(pace_s=QUIET_S)
+            if self._receipting.wanted:
+                self._receipting.give(pace_s=QUIET_S)
         elif self._crowding.admits(self._unanswered) or chunk.is_final:
             self._crowding.over()
             self._intake.audio(chunk)

@@ -81,6 +81,16 @@ def decode_to_node(data: bytes | str, options: WireOptions = DEFAULT_OPTIONS) ->
     return _TO_NODE.decode(data, options)
 
 
+def client_decoder(options: WireOptions) -> Callable[[bytes], FromClient]:
+    """Give a function that reads what clients send, within these limits."""
+    return _FROM_CLIENT.within(options)
+
+
+def node_decoder(options: WireOptions) -> Callable[[bytes], FromNode]:
+    """Give a function that reads what nodes send, within these limits."""
+    return _FROM_NODE.within(options)
+
+
 def encode(message: Message) -> bytes:
     """Write any message as one JSON object in UTF-8."""
     return _ENCODER.encode(message)
@@ -168,6 +178,21 @@ class _Direction(Generic[M]):
         self._decoder: msgspec.json.Decoder[M] = msgspec.json.Decoder(union)
         self._ceiling = ceiling
         self._by_type = by_type
+
+    def within(self, options: WireOptions) -> Callable[[bytes], M]:
+        """Give a function that reads messages like `decode`, and the small flat ones without detours."""
+        read, decode = self._decoder.decode, self.decode
+        small = min(options.control_bytes, options.audio_frame_bytes)
+
+        def read_one(data: bytes) -> M:
+            if len(data) <= small and data.find(b"{", 1) < 0 and data.find(b"[") < 0:
+                try:
+                    return read(data)
+                except (msgspec.DecodeError, UnicodeError, RecursionError):
+                    pass  # what is wrong is found out and worded below
+            return decode(data, options)
+
+        return read_one
 
     def decode(self, data: bytes | str, options: WireOptions) -> M:
         """Read one message or raise `InvalidMessage`."""

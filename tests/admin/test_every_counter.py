@@ -94,6 +94,7 @@ async def reached(house: World, name: str, least: float = 1) -> None:
     "phase3_pool_attempt_total",
     "phase3_pool_selected_total",
     "translation_results_total",
+    "result_encodings_total",
     "store_call_total",
     "store_call_seconds",
     "phase2_redis_op_total",

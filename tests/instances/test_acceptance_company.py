@@ -30,7 +30,11 @@ from support import wait_until
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(120)]
 
 VOICE = b"\x01\x02" * 40_000
-SETTINGS = {"LINGUA_COMPANY__PRESENCE_TTL_S": "4", "LINGUA_PEERS__DLQ_MAX_DELIVERIES": "3"}
+SETTINGS = {
+    "LINGUA_COMPANY__PRESENCE_TTL_S": "4",
+    "LINGUA_PEERS__SETTLE_MS": "1000",
+    "LINGUA_PEERS__DLQ_MAX_DELIVERIES": "3",
+}
 
 
 class Two(NamedTuple):

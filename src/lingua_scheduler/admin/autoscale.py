@@ -83,22 +83,45 @@ class Scaling:
         return ScalingAnswer(**msgspec.structs.asdict(chosen), groups=tuple(self.groups.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Supply:
-    """The nodes that could take jobs of a group."""
+    """Nodes that could take jobs of a group; when they are alike, one of them stands for all."""
 
+    example: NodeFacts | None = None
     nodes: int = 0
     slots: int = 0
     free: int = 0
 
+    def add(self, nodes: int, slots: int, free: int) -> None:
+        self.nodes += nodes
+        self.slots += slots
+        self.free += free
+
     @classmethod
-    def of(cls, nodes: Iterable[NodeFacts], abouts: Mapping[NodeId, About]) -> _Supply:
-        count = slots = free = 0
+    def of_each_kind(cls, nodes: Iterable[NodeFacts], abouts: Mapping[NodeId, About]) -> list[_Supply]:
+        """Count open nodes by what they can do: there are many nodes, and few kinds."""
+        kinds: dict[tuple[PoolId, frozenset[str], frozenset[str]], _Supply] = {}
         for facts in nodes:
+            if facts.closed is not None or facts.private:
+                continue
+            kind = kinds.setdefault((facts.pool, facts.asr, facts.semantic), cls(facts))
             about = abouts.get(facts.node_id)
             taken = facts.running_jobs if about is None else about.jobs
-            count, slots, free = count + 1, slots + facts.max_jobs, free + max(0, facts.max_jobs - taken)
-        return cls(count, slots, free)
+            kind.add(1, facts.max_jobs, max(0, facts.max_jobs - taken))
+        return list(kinds.values())
+
+    @classmethod
+    def of_row(cls, row: Row, kinds: Iterable[_Supply]) -> _Supply:
+        """Add up the kinds that could take jobs of this group."""
+        pool, label = row
+        pairs, total = pairs_of(label), cls()
+        for kind in kinds:
+            facts = kind.example
+            if facts is None or pool not in (None, facts.pool):
+                continue
+            if label == _ALL or facts.serves(pairs):
+                total.add(kind.nodes, kind.slots, kind.free)
+        return total
 
 
 class Autoscaler:
@@ -136,10 +159,10 @@ class Autoscaler:
         self._tell(loads)
         others = [presence.about for each, presence in living.items() if each != self._id]
         slots = _summed(loads, others, self._options)
-        public = [facts for facts in nodes if facts.closed is None and not facts.private]
+        kinds = _Supply.of_each_kind(nodes, abouts)
         now, groups = self._clock.now(), {}
         for row in sorted({*slots, *self._steady}, key=lambda row: (row[0] is not None, row[0] or 0, row[1])):
-            supply = _Supply.of((facts for facts in public if _fits(facts, row)), abouts)
+            supply = _Supply.of_row(row, kinds)
             group = self._group(row, slots.get(row, 0.0), supply, now)
             if row in slots or group.desired_nodes > self._options.min_nodes:
                 groups[row] = _with_loads(group, row, loads)
@@ -236,11 +259,6 @@ def _summed(
         for row in _rows(pool_id, label):
             slots[row] = slots.get(row, 0.0) + share
     return slots
-
-
-def _fits(facts: NodeFacts, row: Row) -> bool:
-    pool, label = row
-    return pool in (None, facts.pool) and (label == _ALL or facts.serves(pairs_of(label)))
 
 
 def _with_loads(group: ScalingGroup, row: Row, loads: Mapping[Kind, Load]) -> ScalingGroup:

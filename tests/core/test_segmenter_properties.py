@@ -262,7 +262,7 @@ def test_many_small_frames_cost_linear_time(count: int) -> None:
     frame = Frame(b"ab" * 10, 20 / 32)
     for _ in range(count):
         assert segmenter.feed(frame, 0.0) == []
-        assert len(segmenter._open._recent) <= 320
+        assert len(segmenter._open.recent) <= 320
     (cut,) = segmenter.finish(None, 0.0)
     assert cut.audio == frame.audio * count
     assert cut.reason is CutReason.MANUAL

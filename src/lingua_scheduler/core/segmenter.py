@@ -91,7 +91,7 @@ class Segmenter:
     @property
     def speaking(self) -> bool:
         """An utterance is open: a cut would have audio."""
-        return bool(self._open)
+        return bool(self._open.recent)
 
     @property
     def playing(self) -> bool:

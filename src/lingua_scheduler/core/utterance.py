@@ -39,12 +39,12 @@ class OpenUtterance:
         "_first_client_ms",
         "_fmt",
         "_rate",
-        "_recent",
         "_recent_bytes",
         "_recent_ms",
         "_tail_bytes",
         "_tail_ms",
         "duration_ms",
+        "recent",
         "size_bytes",
     )
 
@@ -52,21 +52,21 @@ class OpenUtterance:
         self._fmt = fmt
         self._rate = rate
         self._tail_ms, self._tail_bytes = tail.ms, tail.max_bytes
-        self._body: list[bytes] = []  # audio of frames older than every frame of `_recent`
+        self._body: list[bytes] = []  # audio of frames older than every frame of `recent`
         self._body_ms = 0.0
         self.size_bytes = 0  # all that is held
         self.duration_ms = 0.0
-        self._recent: list[Frame] = []  # few; most sessions are silent, and an empty list costs nothing
+        self.recent: list[Frame] = []  # few; most sessions are silent, and an empty list costs nothing
         self._recent_bytes = 0
         self._recent_ms = 0.0
         self._first_client_ms: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self._recent)
+        return bool(self.recent)
 
     def add(self, frame: Frame) -> None:
         """Append a frame that has audio."""
-        recent, size = self._recent, len(frame.audio)
+        recent, size = self.recent, len(frame.audio)
         if not recent:
             self._first_client_ms = frame.client_ms
         recent.append(frame)
@@ -79,43 +79,43 @@ class OpenUtterance:
 
     def take(self) -> Speech | None:
         """Take everything out; None if there is nothing."""
-        if not self._recent:
+        if not self.recent:
             return None
-        while self._recent:
+        while self.recent:
             self._melt()
         return self._take_body()
 
     def take_head(self) -> Speech | None:
         """Take out all but the tail; None if what is held is one piece that cannot be divided."""
-        if len(self._recent) == 1 and (not self._body or self._recent_ms > 2 * self._tail_ms):
+        if len(self.recent) == 1 and (not self._body or self._recent_ms > 2 * self._tail_ms):
             self._divide()
         if not self._body:
             return None
-        first = self._recent[0]
+        first = self.recent[0]
         speech = self._take_body()
         self._first_client_ms = first.client_ms
         return speech
 
     def _divide(self) -> None:
         """Replace the only recent frame, too long for a tail, by its two parts."""
-        frame = self._recent[0]
+        frame = self.recent[0]
         head, tail = split_tail(self._fmt, self._rate, frame.audio, self._tail_ms)
         if not head or not tail:
             return
         tail_ms = min(duration_ms(self._fmt, self._rate, tail), frame.duration_ms)
         self._body.append(head)
         self._body_ms += frame.duration_ms - tail_ms
-        self._recent[0] = Frame(tail, tail_ms, frame.silent, frame.client_ms)
+        self.recent[0] = Frame(tail, tail_ms, frame.silent, frame.client_ms)
         self._recent_bytes = len(tail)
         self._recent_ms = tail_ms
 
     def _melt(self) -> None:
-        frame = self._recent.pop(0)
+        frame = self.recent.pop(0)
         self._body.append(frame.audio)
         self._body_ms += frame.duration_ms
         self._recent_bytes -= len(frame.audio)
         # Not a running difference when it empties: rounding errors must not outlive the frames.
-        self._recent_ms = self._recent_ms - frame.duration_ms if self._recent else 0.0
+        self._recent_ms = self._recent_ms - frame.duration_ms if self.recent else 0.0
 
     def _take_body(self) -> Speech:
         speech = Speech(b"".join(self._body), round(self._body_ms), self._first_client_ms)

@@ -19,7 +19,7 @@ _ACTIONS = {Level.CROWDED: BackpressureAction.SLOW_DOWN, Level.FULL: Backpressur
 class Crowding:
     """How full one session is, and what its client is told about it."""
 
-    __slots__ = ("_clock", "_metrics", "_pressure", "_resume_ms", "_sink", "_warns")
+    __slots__ = ("_clock", "_metrics", "_pressure", "_resume_ms", "_sink", "_warns", "calm")
 
     def __init__(
         self,
@@ -34,10 +34,7 @@ class Crowding:
         self._sink = sink
         self._clock, self._metrics = home
         self._pressure = Pressure(options.max_open_utterances, repeat_s=options.backpressure_resume_ms / 1000)
-
-    def calm(self, jobs: int) -> bool:
-        """Tell whether there is nothing to say: few jobs are open, and nothing was dropped."""
-        return self._pressure.calm(jobs)
+        self.calm = self._pressure.calm  # few jobs are open and nothing was dropped: there is nothing to say
 
     def admits(self, unanswered: int) -> bool:
         """Tell a client that can hear it how full its session is; False when no more audio is taken."""

@@ -29,6 +29,7 @@ from lingua_scheduler.wire.common import ErrorMessage
 
 _log = get_logger(__name__)
 _SWEEP_S = 5.0
+_STIR_S = 1.0  # who speaks is moved to the end of the line once in this time, not with every frame
 _STOP_S = 5.0  # time to erase sessions from Redis; what is left expires by itself
 _MOVING_S = 1.0  # more time for a client that is back while its window ends
 _RENEWED_AT_ONCE = 100
@@ -112,7 +113,8 @@ class Sessions:
     def touch(self, session: Session) -> None:
         """The client said something: it has its latest token."""
         session.again = None
-        self._stir(session)
+        if self._around.clock.now() >= self._active_at[session.id] + _STIR_S:
+            self._stir(session)
 
     def attach(self, session: Session, sink: Sink) -> None:
         """Let a session speak to a new connection; the one before, if it is still there, is closed."""

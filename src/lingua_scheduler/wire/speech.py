@@ -19,6 +19,8 @@ from lingua_scheduler.wire.common import (
     forget_bad_trace,
 )
 
+_LATEST_MS = 2**53
+
 
 class AudioChunk(Message, tag="audio_chunk", frozen=True, kw_only=True):
     """One frame of audio; `is_final` ends the utterance, with or without audio of its own.
@@ -41,7 +43,9 @@ class AudioChunk(Message, tag="audio_chunk", frozen=True, kw_only=True):
     def client_ms(self) -> int | None:
         """The client's clock, if it is a believable number of milliseconds."""
         said = self.client_timestamp_ms
-        return int(said) if isinstance(said, int | float) and 0 < said < 2**53 else None
+        if said is None or isinstance(said, str) or not 0 < said < _LATEST_MS:
+            return None
+        return int(said)
 
 
 class AudioAck(Message, tag="audio_ack", frozen=True, kw_only=True):

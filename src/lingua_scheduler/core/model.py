@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
@@ -21,12 +22,12 @@ _ID_BYTES = 10  # 80 random bits
 
 def new_session_id() -> SessionId:
     """Make a session id that nobody can guess."""
-    return SessionId(f"s-{secrets.token_hex(_ID_BYTES)}")
+    return SessionId(f"s-{os.urandom(_ID_BYTES).hex()}")
 
 
 def new_job_id() -> JobId:
     """Make a job id; no node ever sees the same one for two jobs."""
-    return JobId(f"job-{secrets.token_hex(_ID_BYTES)}")
+    return JobId(f"job-{os.urandom(_ID_BYTES).hex()}")
 
 
 def new_node_id() -> NodeId:
@@ -36,7 +37,7 @@ def new_node_id() -> NodeId:
 
 def new_turn_id() -> TurnId:
     """Make an id for a turn."""
-    return TurnId(f"turn-{secrets.token_hex(_ID_BYTES)}")
+    return TurnId(f"turn-{os.urandom(_ID_BYTES).hex()}")
 
 
 def new_trace_id() -> str:

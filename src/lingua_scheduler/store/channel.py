@@ -29,6 +29,7 @@ from lingua_scheduler.store.replies import Forbidden, shortened, translated
 
 _NEVER = float("inf")
 _PATIENCE_S = 0.25  # what calls wait while a server that was away is tried again
+_SMALL_BYTES = 4096
 _SILENT = "Redis did not answer in time"
 
 _log = get_logger(__name__)
@@ -82,7 +83,8 @@ class Channel:
         """Queue one packed command; the future gets the reply or the translated error."""
         if self._closed:
             raise DependencyDown("the connection to Redis is closed")
-        if self._queued_bytes + len(packed) > self._limits.queued_bytes and self._queue:
+        too_much = self._queued_bytes + len(packed) > self._limits.queued_bytes and self._queue
+        if too_much and len(packed) > _SMALL_BYTES:  # who brings little is not turned away for others' audio
             raise DependencyDown("too much is waiting for Redis")
         if self._loop is None:  # known from the first call on: asking costs
             self._loop = asyncio.get_running_loop()

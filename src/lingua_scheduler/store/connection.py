@@ -8,7 +8,7 @@ unknown), CorruptValue (wrong type stored), StoreError (anything else). No call 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -91,7 +91,13 @@ class Connection:
 
         A durable one is answered once its effect is as safe as `redis.durability` says, or DependencyDown.
         """
-        return await self._network.call(
+        return await self.asked(args, route=route, durable=durable)
+
+    def asked(
+        self, args: tuple[Argument, ...], *, route: str | bytes | None = None, durable: bool = False
+    ) -> Awaitable[Any]:
+        """Begin a call, to be awaited at once: `call` without a coroutine of its own."""
+        return self._network.call(
             args,
             route=route,
             timeout_s=self._options.command_timeout_s,
@@ -154,15 +160,15 @@ class _SingleServer:
     def up(self) -> bool:
         return self._channel.answers is True
 
-    async def call(
+    def call(
         self,
         args: tuple[Argument, ...],
         *,
         route: str | bytes | None,  # noqa: ARG002
         timeout_s: float,
         durable: bool,
-    ) -> Any:
-        return await self._channel.submit(packed(args), timeout_s=timeout_s, durable=durable)
+    ) -> Awaitable[Any]:
+        return self._channel.submit(packed(args), timeout_s=timeout_s, durable=durable)
 
     async def close(self) -> None:
         await self._channel.close()

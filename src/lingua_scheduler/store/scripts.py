@@ -124,7 +124,7 @@ class Script:
 
     async def _run(self, rest: tuple[Any, ...]) -> Any:
         try:
-            return await self._connection.call("EVALSHA", self._sha, *rest, durable=self.durable)
+            return await self._connection.asked(("EVALSHA", self._sha, *rest), durable=self.durable)
         except ScriptUnknown:
             # EVAL runs the script and makes the server remember it, on whichever server has the slot now.
             return await self._connection.call("EVAL", self.source.text, *rest, durable=self.durable)
@@ -146,10 +146,11 @@ class Script:
         return ""
 
     def _check_tag(self, keys: Sequence[str]) -> None:
-        tag = hash_tag(keys[0])
+        first = keys[0]
+        beginning = first[: first.find("}") + 1]
         for key in keys:
-            if hash_tag(key) != tag:
-                raise ValueError(f"script {self.source.name}: keys of two hash tags, {keys[0]!r} and {key!r}")
+            if (not beginning or not key.startswith(beginning)) and hash_tag(key) != hash_tag(first):
+                raise ValueError(f"script {self.source.name}: keys of two hash tags, {first!r} and {key!r}")
 
     def _point_at_file(self, error: StoreError) -> None:
         """Name the file and line of the script instead of the line of the text that was sent."""

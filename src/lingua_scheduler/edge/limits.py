@@ -35,7 +35,7 @@ class SocketOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     send_stall_s: _Seconds = 20.0
     """A peer that takes no byte for so long while some wait for it is closed with 4408."""
     ping_interval_s: _Seconds = 30.0
-    """Time between two pings of the server."""
+    """A peer that has been silent this long is pinged, and again after as long."""
     silence_s: _Seconds = 90.0
     """A peer of which nothing was heard for so long is taken for dead and closed with 4410."""
     close_timeout_s: _Seconds = 5.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import ceil
 from typing import Final, Generic, Protocol, TypeVar
 
 from lingua_scheduler.aio import Alarm, Alarms
@@ -29,6 +30,7 @@ _log = get_logger(__name__)
 
 _GO_ON: Final = (False, b"")
 _STRIKE_WINDOW_S: Final = 10.0
+_PULSES: Final = 30
 _UNSPEAKABLE_CODES: Final = (0, 1005, 1006)  # they mean that no code was sent
 
 M = TypeVar("M")
@@ -236,17 +238,23 @@ class Pump(Generic[M]):
         self.sink.abort()
 
     def _beat(self) -> None:
-        """Ping, or give up on a peer of which nothing was heard for too long."""
-        if self._around.clock.now() >= self._heard_s + self._lane.options.silence_s:
+        """Ping a peer that is silent, or give up on one of which nothing was heard for too long."""
+        options, silent_s = self._lane.options, self._around.clock.now() - self._heard_s
+        if silent_s >= options.silence_s:
             self.sink.close(CloseCode.IDLE, "nothing heard")
         elif not self.sink.closed:
-            self.sink.ping()
+            if silent_s >= options.ping_interval_s:
+                self.sink.ping()
             self._arm()
 
     def _arm(self) -> None:
         options, now_s = self._lane.options, self._around.clock.now()
-        next_s = min(now_s + options.ping_interval_s, self._heard_s + options.silence_s)
-        self._pulse = self._around.alarms.set(next_s, self._beat)
+        ping_s = self._heard_s + options.ping_interval_s
+        if ping_s <= now_s:
+            ping_s = now_s + options.ping_interval_s
+        next_s = min(ping_s, self._heard_s + options.silence_s)
+        together_s = options.ping_interval_s / _PULSES  # silent peers are looked at together, not one by one
+        self._pulse = self._around.alarms.set(ceil(next_s / together_s) * together_s, self._beat)
 
     def _closing(self) -> None:
         """Learn from the sink that the last word has been said."""

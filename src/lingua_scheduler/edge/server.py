@@ -38,7 +38,7 @@ _log = get_logger(__name__)
 SESSION_PATH: Final = "/ws/session"
 NODE_PATH: Final = "/ws/node"
 _PURPOSES: Final = {SESSION_PATH: Purpose.SESSION, NODE_PATH: Purpose.NODE}
-_RETRY_AFTER_S: Final = (1, 5)
+_RETRY_AFTER_S: Final = (1, 3)
 
 _Count = Annotated[int, msgspec.Meta(ge=1)]
 _Positive = Annotated[float, msgspec.Meta(gt=0)]

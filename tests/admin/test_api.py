@@ -112,6 +112,25 @@ async def test_stats_count_languages_services_and_spare_power(store_options):
         }
 
 
+async def test_how_fast_services_work_is_shown_as_their_node_says(store_options):
+    async with world(store_options) as house:
+        node = await house.node(node_id="n1")
+        for said in ({"nmt-m2m100": 2.5, "your-tts": 1.5}, {"faster-whisper-vad": 4.0, "nmt-m2m100": 3.0}):
+            await node.beat(processing_metrics={"serviceEfficiencies": said})
+            await house.written(node)
+
+        async def shown() -> bool:
+            (seen,) = (await look(house.instance, "stats"))["nodes"]["compute_power"]["node_power_details"]
+            (row,) = (await look(house.instance, "compute-power"))["nodes"]
+            house.clock.advance(1)
+            kinds = [seen.get(f"{kind}_efficiency") for kind in ("asr", "nmt", "tts")]
+            return kinds == [4.0, 3.0, 1.5] and row["service_efficiencies"] == seen.get(
+                "service_efficiencies"
+            )
+
+        await wait_until(shown, description="the newest word about each service is shown")
+
+
 async def test_ac_79_the_cluster_shows_both_instances_and_all_nodes(store_options):
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(aiohttp.ClientSession())

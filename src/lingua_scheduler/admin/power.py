@@ -35,6 +35,7 @@ class PowerRow(msgspec.Struct, frozen=True, kw_only=True):
     cpu_power: float
     memory_power: float
     gpu_power: float
+    service_efficiencies: dict[str, float]
 
 
 class PowerPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,7 @@ def _row(picture: Picture, facts: NodeFacts) -> PowerRow:
         cpu_power=spare.cpu_power if online else 0.0,
         memory_power=spare.memory_power if online else 0.0,
         gpu_power=spare.gpu_power if online else 0.0,
+        service_efficiencies=spare.service_efficiencies or {},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
@@ -18,6 +19,7 @@ _TOP = 10
 _MOST_LANGUAGES = 100
 _MOST_SERVICES = 200
 _MOST_DETAILS = 200
+_ASR, _NMT, _TTS, _OTHER_TTS = "faster-whisper-vad", "nmt-m2m100", "piper-tts", "your-tts"
 _SPARE_CPU, _SPARE_GPU, _SPARE_MEMORY = 50.0, 75.0, 75.0  # percentages up to which a machine counts as free
 
 
@@ -52,6 +54,10 @@ class NodePower(msgspec.Struct, frozen=True):
     cpu_power: float
     gpu_power: float
     memory_power: float
+    service_efficiencies: dict[str, float] | UnsetType = UNSET  # as the node says, of what has worked
+    asr_efficiency: float | UnsetType = UNSET
+    nmt_efficiency: float | UnsetType = UNSET
+    tts_efficiency: float | UnsetType = UNSET
 
 
 class ComputePower(msgspec.Struct, frozen=True):
@@ -145,12 +151,18 @@ def spare_power(facts: NodeFacts, about: About) -> NodePower:
     """Tell what a node has to spare."""
     hardware, usage = table(about.said, "hardware"), table(about.said, "usage")
     gpu_gb = sum(number(gpu, "memory_gb") or 0.0 for gpu in rows(hardware, "gpus"))
+    said = table(about.said, "efficiencies")
+    worked = {name: value for name in said if (value := number(said, name)) is not None}
     return NodePower(
         node_id=facts.node_id,
         node_name=f"Node-{facts.node_id[-8:].upper()}",
         cpu_power=_share(_SPARE_CPU, usage, "cpu_percent", (number(hardware, "cpu_cores") or 0.0)),
         gpu_power=_share(_SPARE_GPU, usage, "gpu_percent", gpu_gb),
         memory_power=_share(_SPARE_MEMORY, usage, "mem_percent", (number(hardware, "memory_gb") or 0.0)),
+        service_efficiencies=worked or UNSET,
+        asr_efficiency=worked.get(_ASR, UNSET),
+        nmt_efficiency=worked.get(_NMT, UNSET),
+        tts_efficiency=worked.get(_TTS, worked.get(_OTHER_TTS, UNSET)),
     )
 
 

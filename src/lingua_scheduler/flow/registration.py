@@ -15,6 +15,7 @@ from lingua_scheduler.wire.machine import LanguageCapabilities, ResourceUsage
 from lingua_scheduler.wire.node import JobAssign, NodeHeartbeat, NodeRegister
 
 SCHEMA_VERSION = "2.0"
+_MOST_EFFICIENCIES = 64
 EXACT_FLAGS = "exact_flags"  # the node translates every cut; others need all flagged as manual ones
 TRACE_CONTEXT = "trace_context"  # the node heeds `traceparent`
 
@@ -69,6 +70,7 @@ class Announcement:
         self._require_gpu = rules.health.require_gpu
         self.register = message
         self.languages = message.language_capabilities or LanguageCapabilities()
+        self.efficiencies: dict[str, float] = {}  # how fast each service worked, as the node says
         self.services = message.installed_services or ()
         self.capabilities = message.capability_by_type
         self.usage: ResourceUsage | None = None
@@ -82,6 +84,9 @@ class Announcement:
         if message.capability_by_type is not None:
             self.capabilities = message.capability_by_type
         self.usage = message.resource_usage
+        worked = message.processing_metrics and message.processing_metrics.service_efficiencies
+        if worked:  # of services that worked since the last heartbeat
+            self.efficiencies = dict(list({**self.efficiencies, **worked}.items())[-_MOST_EFFICIENCIES:])
 
     @property
     def asr(self) -> frozenset[str]:
@@ -169,6 +174,7 @@ class Announcement:
             "capabilities": msgspec.to_builtins(self.capabilities),
             "languages": msgspec.to_builtins(self.languages),
             "usage": msgspec.to_builtins(self.usage),
+            "efficiencies": self.efficiencies,
             "region": register.region,
             "gpu_tier": register.gpu_tier,
         }

@@ -71,6 +71,10 @@ function machineTable(words, format) {
       amount(words.say("cores"), "cpu", "cores"),
       amount(words.say("memory"), "memory", "gb"),
       { label: words.say("gpus"), value: (row) => row.gpus.join(", ") || "–" },
+      {
+        label: words.say("efficiency"),
+        value: (row) => Object.entries(row.service_efficiencies).map(([service, value]) => `${service} ${format.number(value)}`).join(", ") || "–",
+      },
     ],
   });
 }

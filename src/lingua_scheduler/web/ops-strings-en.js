@@ -179,6 +179,7 @@ export const EN = {
   gb: "{value} GB",
   gpuMemory: "GPU memory",
   gpus: "GPUs",
+  efficiency: "Efficiency of services",
   spareOf: "{spare} spare",
   used: "{percent} used",
   catalogue: "Catalogue",

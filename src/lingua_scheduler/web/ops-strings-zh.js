@@ -179,6 +179,7 @@ export const ZH = {
   gb: "{value} GB",
   gpuMemory: "显存",
   gpus: "GPU",
+  efficiency: "服务效率",
   spareOf: "空闲 {spare}",
   used: "已用 {percent}",
   catalogue: "目录",

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 
 from lingua_scheduler.app import Instance
+from support import wait_until
 
 
 async def ask(instance: Instance, method: str, path: str, **request: Any) -> tuple[int, Any, dict[str, str]]:
@@ -20,7 +21,11 @@ async def ask(instance: Instance, method: str, path: str, **request: Any) -> tup
 
 
 async def look(instance: Instance, path: str) -> Any:
-    """Look at the newest picture."""
+    """Look at the newest picture, once what nodes have said is written."""
+    links = instance.routing._links
+    await wait_until(
+        lambda: all(link._writing is None for link in links.values()), description="nodes are written"
+    )
     await instance.desk.refresh()
     status, said, _ = await ask(instance, "GET", f"/api/v1/{path}")
     assert status == 200, said

@@ -17,10 +17,16 @@ from world import configured
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+PATIENT = {"pause_ms": 60_000}  # no sentence ends because a browser is slow to come back
+
 
 async def test_a_cut_in_the_middle_of_a_sentence_loses_nothing(browser, store_options):
     """Every frame that left the microphone, before the cut, during it and after, is in the one job, once."""
-    async with house(store_options) as home, home.node() as node, talker(browser) as person:
+    async with (
+        house(store_options, segmentation=PATIENT) as home,
+        home.node() as node,
+        talker(browser) as person,
+    ):
         await (await person.visit(home.url)).start()
         await person.press()
         await person.spoke(6)
@@ -99,7 +105,7 @@ async def restarted(config: Config, home: House):
 
 
 async def test_another_instance_takes_over_in_the_middle_of_a_sentence(browser, store_options):
-    config = configured(store_options)
+    config = configured(store_options, segmentation=PATIENT)
     async with talker(browser) as person:
         person.watch.excused += AWAY
         async with running(config) as instance:

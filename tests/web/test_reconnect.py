@@ -39,7 +39,9 @@ async def test_a_cut_in_the_middle_of_a_sentence_loses_nothing(browser, store_op
         await person.spoke(6)
         await person.release()
         job = await node.next_job()
-        assert job.audio == person.spoken()
+        await wait_until(  # the browser tells late what it has sent
+            lambda: job.audio == person.spoken(), description="all that was spoken is in the job, once"
+        )
         assert job.utterance_index == 0
         await node.answer(job, Translation(text_asr="all of it", text_translated="tudo"))
         await person.sees('.line[data-state="done"]')
@@ -123,7 +125,9 @@ async def test_another_instance_takes_over_in_the_middle_of_a_sentence(browser, 
             await person.release()
             job = await node.next_job()
 
-            assert job.audio == person.spoken()
+            await wait_until(  # the browser tells late what it has sent
+                lambda: job.audio == person.spoken(), description="all that was spoken is in the job, once"
+            )
             await node.answer(job)
             await person.sees('.line[data-state="done"]')
 

@@ -102,7 +102,9 @@ async def test_a_cut_in_the_middle_of_a_sentence_keeps_the_room_and_loses_nothin
         await ann.spoke(6)
         await ann.release()
         job = await node.next_job()
-        assert job.audio == ann.spoken()
+        await wait_until(  # the browser tells late what it has sent
+            lambda: job.audio == ann.spoken(), description="all that was spoken is in the job, once"
+        )
         await node.answer(job, Translation(text_asr="all of it", text_translated="tudo"))
         await bo.reads_line("Ann", "tudo", "all of it")
         assert await bo.members() == ["Ann", "Bo (you)"]

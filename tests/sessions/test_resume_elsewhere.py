@@ -6,6 +6,7 @@ import pytest
 
 from comeback import RESUMES, away, ends, failed, left, resumed
 from leftovers import assert_nothing_left, in_memory
+from lingua_scheduler.core.model import InstanceId
 from neighbours import shown, two
 from support import wait_until
 from world import FAST, FakeNode, World
@@ -315,6 +316,19 @@ async def test_speech_from_before_a_lost_answer_does_not_use_the_token_up(store_
         await node.job()
         again = await resumed(b, speaker, resume_try="t-1")
         assert again.id == speaker.id
+
+
+async def test_an_owner_is_told_though_the_one_who_took_its_session_died_first(store_options):
+    """Else it would find the session gone after its end, take Redis for forgetful, and write it anew."""
+    async with two(store_options) as (a, b):
+        speaker = await a.session(**RESUMES)
+        await left(a, speaker)
+        ledger = b.instance.stores.sessions
+        for dead in ("dead-1", "dead-2"):
+            assert await ledger.take_over(speaker.id, InstanceId(dead), epoch=1, try_id="t-1#0")
+        again = await resumed(b, speaker, resume_try="t-1")
+        assert again.id == speaker.id
+        await wait_until(lambda: not len(a.instance.sessions), description="the first owner knows")
 
 
 async def test_after_the_window_nothing_is_left_at_the_new_owner_either(store_options):

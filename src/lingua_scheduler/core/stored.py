@@ -122,6 +122,7 @@ class StoredSession:
 
     epoch: int  # the new owner's
     before: InstanceId  # who had it
+    first: InstanceId  # who had it when the client began to try; others may have taken it and died since
     fields: dict[str, str]
     next_index: int
     last_seq: int | None  # every frame up to this one is in a job

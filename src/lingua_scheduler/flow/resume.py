@@ -182,7 +182,8 @@ class Resume:
             await self._ledger.close(session_id, epoch=stored.epoch)
             return None
         self._sessions.admit(session)
-        self._around.taken(stored.before, session_id, stored.epoch)
+        for former in {stored.before, stored.first}:
+            self._around.taken(former, session_id, stored.epoch)
         self._around.move(session)
         for job in jobs:
             if job.reservation is None:

@@ -26,6 +26,7 @@ _OWN_FIELDS = (
     "whole",
     "taken_at",
     "taken_by",
+    "taken_from",
 )  # told by members of StoredSession
 
 
@@ -110,7 +111,7 @@ class SessionStore:
             return None
         if reply is None:
             return None
-        taken, before, fields, open_jobs, results = reply
+        taken, before, first, fields, open_jobs, results = reply
         record = {_text(name): _text(value) for name, value in _pairs(fields)}
         log = sorted(_logged(results), key=_place)
         jobs, lost = await self._jobs(session_id, open_jobs, {logged.name for logged in log})
@@ -118,6 +119,7 @@ class SessionStore:
         return StoredSession(
             epoch=taken,
             before=InstanceId(_text(before)),
+            first=InstanceId(_text(first)),
             fields={name: value for name, value in record.items() if name not in _OWN_FIELDS},
             next_index=max((_number(record.get("next_index")) or 0, *(index + 1 for index in used))),
             last_seq=_number(record.get("last_seq")),

@@ -1,11 +1,12 @@
 -- Give a session that is at an epoch to a new owner, at the next one. Whatever older owners write from then on is refused.
 -- The one who took it last may do so again by the same epoch (same try) until it has spoken: perhaps it heard no answer.
 -- A try may be numbered, as name#number; then a lower number is one that was given up and came late.
--- Returns {epoch, owner before, fields, open jobs, results}, the last three as names and values; nil when it is not at that epoch.
+-- Returns {epoch, owner before, owner before the first of the same tries, fields, open jobs, results}, the last three as names and
+-- values; nil when it is not at that epoch.
 -- KEYS: session claims open_jobs results
 -- ARGV: owner epoch try ttl_ms
 -- durable: promises 1 and 3
-local known = redis.call('HMGET', session, 'owner', 'epoch', 'spoken', 'taken_at', 'taken_by')
+local known = redis.call('HMGET', session, 'owner', 'epoch', 'spoken', 'taken_at', 'taken_by', 'taken_from')
 local current = tonumber(known[2])
 local name, number = string.match(try, '^(.+)#(%d+)$')
 local last = name and tonumber(string.match(known[5] or '', '^' .. name:gsub('%p', '%%%0') .. '#(%d+)$'))
@@ -15,9 +16,9 @@ if not current or (current ~= tonumber(epoch) and not again) then
   return false
 end
 local fields, open, log = redis.call('HGETALL', session), redis.call('HGETALL', open_jobs), redis.call('HGETALL', results)
-local taken = current + 1
-redis.call('HSET', session, 'owner', owner, 'epoch', taken, 'taken_at', epoch, 'taken_by', try)
+local taken, from = current + 1, again and known[6] or known[1] or ''
+redis.call('HSET', session, 'owner', owner, 'epoch', taken, 'taken_at', epoch, 'taken_by', try, 'taken_from', from)
 for _, key in ipairs(KEYS) do
   redis.call('PEXPIRE', key, ttl_ms)
 end
-return {taken, known[1] or '', fields, open, log}
+return {taken, known[1] or '', from, fields, open, log}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lingua_scheduler.chaos.faults import TRAITS, Fault, Victim
 from lingua_scheduler.crash import CrashPoint
@@ -139,6 +139,7 @@ def crashing(seed: int, shape: Shape, point: CrashPoint) -> Plan:
     if point is CrashPoint.AFTER_TAKE_OVER:
         steps += [Step(FAULTLESS_S + 0.2 + number, 0.5, Fault.CLIENT_STORM) for number in range(3)]
     elif point is CrashPoint.AFTER_ADOPT:
+        shape = replace(shape, instances=2)  # else another survivor may be the one that adopts
         steps.append(Step(FAULTLESS_S + 0.2, 12.0, Fault.INSTANCE_KILL, 1))
     elif point is CrashPoint.MID_DRAIN:
         steps = [Step(FAULTLESS_S, 1.5, Fault.INSTANCE_DRAIN, 0)]

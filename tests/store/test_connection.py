@@ -76,6 +76,37 @@ async def test_calls_of_one_tick_travel_as_one_batch(own_server, connect):
     assert await reads() - before <= 3
 
 
+async def test_calls_of_a_later_tick_do_not_wait_for_the_answers_to_earlier_ones(own_server, connect):
+    connection = connect(own_server, command_timeout_s=10)
+    channel = connection._network._channel
+    await connection.call("PING")
+    os.kill(own_server.pid, signal.SIGSTOP)
+    calls = []
+    for n in range(3):
+        calls.append(asyncio.create_task(connection.call("ECHO", n)))
+        await wait_until(lambda n=n: len(channel.under_way) == n + 1, description="it was sent")
+    os.kill(own_server.pid, signal.SIGCONT)
+    assert await asyncio.gather(*calls) == [b"0", b"1", b"2"]
+    assert channel.idle
+
+
+async def test_a_stalled_redis_is_sent_a_bounded_number_of_batches(own_server, connect):
+    """What was not sent when its caller gave up never runs."""
+    connection = connect(own_server)
+    channel = connection._network._channel
+    await connection.call("PING")
+    os.kill(own_server.pid, signal.SIGSTOP)
+    sent = []
+    for n in range(8):
+        sent.append(asyncio.create_task(answered(connection.call("INCR", "sent"))))
+        await wait_until(lambda n=n: len(channel.under_way) == n + 1, description="it was sent")
+    late = [asyncio.create_task(answered(connection.call("INCR", "late"))) for _ in range(5)]
+    assert not any(await asyncio.gather(*sent, *late))
+    os.kill(own_server.pid, signal.SIGCONT)
+    await wait_until(lambda: answered(connection.call("PING")), description="Redis goes on")
+    assert await connection.call("GET", "late") is None
+
+
 async def test_each_caller_gets_its_own_reply(connection):
     replies = await asyncio.gather(*(connection.call("ECHO", n) for n in range(5000)))
     assert replies == [str(n).encode() for n in range(5000)]
@@ -210,7 +241,7 @@ async def test_everyone_in_a_lost_batch_is_told(own_server, connect):
     await connection.call("PING")
     os.kill(own_server.pid, signal.SIGSTOP)
     first = [asyncio.create_task(connection.call("ECHO", n)) for n in range(20)]
-    await wait_until(lambda: connection._network._channel._in_flight, description="the batch was sent")
+    await wait_until(lambda: connection._network._channel.under_way, description="the batch was sent")
     own_server.kill()
     assert not any(await asyncio.gather(*map(answered, first)))
 
@@ -222,7 +253,7 @@ async def test_a_stalled_redis_fails_calls_by_their_deadline_and_runs_them_at_mo
     os.kill(own_server.pid, signal.SIGSTOP)
     started = loop.time()
     sent = asyncio.create_task(answered(connection.call("INCR", "sent")))
-    await wait_until(lambda: connection._network._channel._in_flight, description="the first was sent")
+    await wait_until(lambda: connection._network._channel.under_way, description="the first was sent")
     queued = asyncio.create_task(answered(connection.call("INCR", "queued")))
     assert not await sent
     assert not await queued
@@ -339,7 +370,7 @@ async def test_closing_fails_who_waits_and_who_comes_later(own_server, connect):
     await connection.call("PING")
     os.kill(own_server.pid, signal.SIGSTOP)
     waiting = asyncio.create_task(connection.call("PING"))
-    await wait_until(lambda: connection._network._channel._in_flight, description="the call was sent")
+    await wait_until(lambda: connection._network._channel.under_way, description="the call was sent")
     await connection.close()
     with pytest.raises(DependencyDown, match="closed"):
         await waiting

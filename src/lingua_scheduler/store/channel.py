@@ -1,8 +1,9 @@
 """One socket to one Redis server, shared by every caller of an instance.
 
-Calls made in one tick of the loop leave as one batch; while a batch is under way the next one collects. A
-caller waits only for its own future, so giving up on a call can neither disturb the socket nor hand its reply
-to somebody else. Nothing is ever sent twice: after a loss the outcome of what was sent is unknown.
+Calls made in one tick of the loop leave as one batch, behind the batches that are under way; when enough of
+those are, the next one collects. A caller waits only for its own future, so giving up on a call can neither
+disturb the socket nor hand its reply to somebody else. Nothing is ever sent twice: after a loss the outcome
+of what was sent is unknown.
 
 A server that was silent or could not be reached is away until it has answered a new connect: calls fail at
 once for a pause, and then wait a moment at most while the connect is tried.
@@ -19,8 +20,7 @@ from redis.exceptions import RedisError, ResponseError
 
 from lingua_scheduler.errors import DependencyDown
 from lingua_scheduler.log import get_logger
-from lingua_scheduler.store import durability
-from lingua_scheduler.store.batch import Call, Replies
+from lingua_scheduler.store.batch import Batch, Call, fail
 from lingua_scheduler.store.dialing import Dialer, LoginRefused
 from lingua_scheduler.store.durability import Confirmation
 from lingua_scheduler.store.line import Line
@@ -30,6 +30,9 @@ from lingua_scheduler.store.replies import Forbidden, shortened, translated
 _NEVER = float("inf")
 _PATIENCE_S = 0.25  # what calls wait while a server that was away is tried again
 _SMALL_BYTES = 4096
+_UNDER_WAY = (
+    8  # batches: what a server that falls silent has of calls that nobody waits for any more is bounded
+)
 _SILENT = "Redis did not answer in time"
 
 _log = get_logger(__name__)
@@ -61,9 +64,9 @@ class Channel:
         self._line: Line | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: list[Call] = []
-        self._queued_bytes = 0
-        self._in_flight: list[Call] = []
-        self._pump: asyncio.Task[None] | None = None
+        self._unanswered_bytes = 0
+        self._sends_soon = False
+        self._connecting: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
         self._alarm_at = _NEVER
         self._away = ""  # why the server is away; empty while nothing speaks against it
@@ -75,7 +78,12 @@ class Channel:
     @property
     def idle(self) -> bool:
         """Nobody waits for anything."""
-        return self._pump is None
+        return not self._queue and not self.under_way and self._connecting is None
+
+    @property
+    def under_way(self) -> list[Batch]:
+        """What was sent and is not answered yet, oldest first."""
+        return list(self._line.under_way) if self._line is not None else []
 
     def submit(
         self, packed: bytes, *, timeout_s: float, preamble: int = 0, durable: bool = False
@@ -83,19 +91,22 @@ class Channel:
         """Queue one packed command; the future gets the reply or the translated error."""
         if self._closed:
             raise DependencyDown("the connection to Redis is closed")
-        too_much = self._queued_bytes + len(packed) > self._limits.queued_bytes and self._queue
-        if too_much and len(packed) > _SMALL_BYTES:  # who brings little is not turned away for others' audio
+        size_bytes = len(packed)
+        too_much = self._unanswered_bytes and self._unanswered_bytes + size_bytes > self._limits.queued_bytes
+        if too_much and size_bytes > _SMALL_BYTES:  # who brings little is not turned away for others' audio
             raise DependencyDown("too much is waiting for Redis")
         if self._loop is None:  # known from the first call on: asking costs
             self._loop = asyncio.get_running_loop()
         loop = self._loop
-        if self._away and loop.time() < self._fail_until:
+        now = loop.time()
+        if self._away and now < self._fail_until:
             raise DependencyDown(self._away)
-        call = Call(packed, loop.create_future(), loop.time() + timeout_s, preamble, durable)
+        call = Call(packed, loop.create_future(), now + timeout_s, preamble, durable)
         self._queue.append(call)
-        self._queued_bytes += len(packed)
-        if self._pump is None:
-            self._pump = loop.create_task(self._serve(), name="redis-channel")
+        self._unanswered_bytes += size_bytes
+        if not self._sends_soon:
+            self._sends_soon = True
+            loop.call_soon(self._send)
         if call.deadline < self._alarm_at:
             self._set_alarm(loop, call.deadline)
         return call.future
@@ -103,106 +114,97 @@ class Channel:
     async def close(self) -> None:
         """Fail whoever still waits and close the socket."""
         self._closed = True
-        if self._pump is not None:
-            self._pump.cancel()
-            await asyncio.wait([self._pump])
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait([self._connecting])
         if self._alarm is not None:
             self._alarm.cancel()
-        _fail(self._in_flight + self._queue, "the connection to Redis was closed")
-        self._queue, self._in_flight = [], []
-        await self._drop()
+        reason = "the connection to Redis was closed"
+        self._drop(reason)
+        fail(self._take(all_of_it=True), reason)
 
-    async def _serve(self) -> None:
-        try:
-            while self._queue:
-                try:
-                    line = await self._connected()
-                except (RedisError, OSError) as error:
-                    self._leave(_reason(error))
-                    continue
-                if batch := self._take():
-                    await self._exchange(line, batch)
-        finally:
-            self._pump = None
+    def _send(self) -> None:
+        """Send what has come, as far as enough is not under way already."""
+        self._sends_soon = False
+        line = self._line
+        if not self._queue or self._closed or self._connecting is not None:
+            return
+        if line is None or not line.usable:
+            self._connecting = asyncio.get_running_loop().create_task(self._connect(), name="redis-channel")
+            return
+        while self._queue and line.usable and len(line.under_way) < _UNDER_WAY:
+            if calls := self._take():
+                line.send(Batch(calls, self._refuse, self._confirmation_of(calls)))
 
     def _take(self, *, all_of_it: bool = False) -> list[Call]:
         count = len(self._queue) if all_of_it else self._limits.batch_calls
         taken, self._queue = self._queue[:count], self._queue[count:]
-        self._queued_bytes = sum(len(call.packed) for call in self._queue) if self._queue else 0
-        return [call for call in taken if not call.future.done()]
+        wanted = [call for call in taken if not call.future.done()]
+        self._settle(taken if all_of_it else [call for call in taken if call.future.done()])
+        return wanted
 
-    async def _connected(self) -> Line:
-        if self._line is not None:
-            if self._line.usable:
-                return self._line
-            self._tell(answers=False)
-            await self._drop()
+    def _settle(self, calls: list[Call]) -> None:
+        for call in calls:
+            self._unanswered_bytes -= len(call.packed)
+
+    async def _connect(self) -> None:
+        try:
+            while self._queue and (self._line is None or not self._line.usable):
+                if self._line is not None:
+                    self._tell(answers=False)
+                    self._drop("")
+                try:
+                    await self._dial()
+                except (RedisError, OSError) as error:
+                    self._leave(_reason(error))
+        finally:
+            self._connecting = None
+        self._send()
+
+    async def _dial(self) -> None:
         loop = asyncio.get_running_loop()
         patience = loop.call_later(_PATIENCE_S, self._lose_patience) if self._away else None
         try:
-            self._line = Line(await self._dialer.dial())
+            self._line = Line(await self._dialer.dial(), self)
         finally:
             if patience is not None:
                 patience.cancel()
         self._away = ""
         self._forbidden.clear()
         self._tell(answers=True)
-        return self._line
 
     def _lose_patience(self) -> None:
         self._fail_until = _NEVER
-        _fail(self._take(all_of_it=True), self._away)
+        fail(self._take(all_of_it=True), self._away)
 
     def _leave(self, reason: str) -> None:
         """Take the server for away, and tell everybody who waits for it."""
         self._tell(answers=False)
         self._away = reason
         self._fail_until = asyncio.get_running_loop().time() + self._limits.reconnect_pause_s
-        _fail(self._take(all_of_it=True), reason)
+        fail(self._take(all_of_it=True), reason)
 
-    async def _exchange(self, line: Line, batch: list[Call]) -> None:
-        self._in_flight = batch
-        try:
-            async with asyncio.timeout_at(max(call.deadline for call in batch)):
-                demoted = await self._converse(line, batch)
-            if demoted:
-                self._dialer.move_on()
-                await self._drop()
-            self._tell(answers=not demoted)
-        except TimeoutError:
-            await self._drop()
-            _fail(batch, _SILENT)
-            self._leave(_SILENT)
-        except (
-            RedisError,
-            OSError,
-            RuntimeError,
-        ) as error:  # the last is the loop's word for a closed socket
+    # what a line tells
+
+    def answered(self, batch: Batch) -> None:
+        """Learn that a batch has all its replies."""
+        self._settle(batch.calls)
+        if batch.demoted:
+            self._dialer.move_on()
+            self._drop("the server is no master any more")
+        self._tell(answers=not batch.demoted)
+        if self._queue:
+            self._send()
+
+    def cut_off(self, line: Line, reason: Exception) -> None:
+        """Learn that a line has ended; if nobody waited for it, the next call will find out."""
+        if line is self._line and line.under_way:
             self._tell(answers=False)
-            await self._drop()
-            _fail(batch, _reason(error))
-        except asyncio.CancelledError:
-            await self._drop()
-            raise
-        self._in_flight = []
+            self._drop(_reason(reason))
+            self._send()
 
-    async def _converse(self, line: Line, batch: list[Call]) -> bool:
-        """Send a batch and hand out its replies; True when the server is no master any more."""
-        confirmation = self._confirmation_of(batch)
-        replies = Replies(batch, self._refuse, held=confirmation is not None)
-        wire = [call.packed for call in batch]
-        count = len(batch) + sum(call.preamble for call in batch)
-        if confirmation is not None:
-            wire.append(confirmation.request())
-            count += durability.REPLIES
-        await line.exchange(wire, count, replies.take)
-        if confirmation is not None:
-            marked, replicas = replies.last
-            _release(replies.held, confirmation.failure(marked, replicas))
-        return replies.demoted
-
-    def _confirmation_of(self, batch: list[Call]) -> Confirmation | None:
-        if self._confirmation is None or not any(call.durable for call in batch):
+    def _confirmation_of(self, calls: list[Call]) -> Confirmation | None:
+        if self._confirmation is None or not any(call.durable for call in calls):
             return None
         return self._confirmation
 
@@ -220,10 +222,14 @@ class Channel:
             self.answers = answers
             self._on_state(answers)
 
-    async def _drop(self) -> None:
+    def _drop(self, reason: str) -> None:
+        """Close the line; whoever waits for it learns why."""
         line, self._line = self._line, None
-        if line is not None:
-            await line.close()
+        if line is None:
+            return
+        for batch in line.close():
+            self._settle(batch.calls)
+            fail(batch.calls, reason)
 
     def _set_alarm(self, loop: asyncio.AbstractEventLoop, when: float) -> None:
         if self._alarm is not None:
@@ -235,29 +241,16 @@ class Channel:
         """Fail every caller whose deadline has passed; the socket goes on as long as others may wait."""
         self._alarm, self._alarm_at = None, _NEVER
         loop = asyncio.get_running_loop()
-        now = loop.time()
-        waiting = [call for call in (*self._in_flight, *self._queue) if not call.future.done()]
-        _fail([call for call in waiting if call.deadline <= now], _SILENT)
-        later = [call.deadline for call in waiting if call.deadline > now]
-        if later:
+        now, batches = loop.time(), self.under_way
+        waiting = [call for batch in batches for call in batch.calls] + self._queue
+        fail([call for call in waiting if call.deadline <= now], _SILENT)
+        if batches and batches[0].deadline <= now:
+            self._drop(_SILENT)
+            self._leave(_SILENT)
+        elif later := [call.deadline for call in waiting if call.deadline > now]:
             self._set_alarm(loop, min(later))
 
 
 def _reason(error: Exception) -> str:
     text = shortened(error)
     return text if isinstance(error, LoginRefused) else f"Redis is not reachable: {text or 'no answer'}"
-
-
-def _release(held: list[tuple[Call, Any]], failure: str) -> None:
-    """Answer the durable calls of a batch: with their replies, or with why nothing was confirmed."""
-    for call, reply in held:
-        if not failure and not call.future.done():
-            call.future.set_result(reply)
-    if failure:
-        _fail([call for call, _ in held], f"{failure}; the outcome is unknown")
-
-
-def _fail(calls: list[Call], reason: str) -> None:
-    for call in calls:
-        if not call.future.done():
-            call.future.set_exception(DependencyDown(reason))

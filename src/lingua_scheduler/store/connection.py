@@ -47,7 +47,7 @@ class StoreOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     batch_calls: Annotated[int, msgspec.Meta(ge=1)] = 1000
     """Most calls that travel as one batch."""
     queued_bytes: Annotated[int, msgspec.Meta(ge=1024)] = 64 * 1024 * 1024
-    """Most bytes that may wait to be sent to one server; a call beyond fails at once."""
+    """Most bytes of calls that one server has yet to answer; a call beyond fails at once."""
     durability: Literal["none", "wait"] = "none"
     """With wait, what a promise rests on counts as written once a replica has it too; this needs replicas."""
     durability_timeout_ms: Annotated[int, msgspec.Meta(ge=1)] = 1000

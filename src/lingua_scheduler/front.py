@@ -13,8 +13,8 @@ from lingua_scheduler.config import Config
 from lingua_scheduler.core.company import Presence
 from lingua_scheduler.core.pools import PoolPlan
 from lingua_scheduler.edge.auth import Gatekeeper
-from lingua_scheduler.edge.pump import Surroundings as EdgeSurroundings
 from lingua_scheduler.edge.server import Edge
+from lingua_scheduler.edge.surroundings import Surroundings as EdgeSurroundings
 from lingua_scheduler.errors import StoreError
 from lingua_scheduler.flow.client import ClientDoor, ClientHome
 from lingua_scheduler.flow.credentials import Credentials

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lingua_scheduler.edge.limits import NodeSocketOptions, SocketOptions, Strikes, TokenBucket
+from lingua_scheduler.edge.limits import Allowance, NodeSocketOptions, SocketOptions, Strikes, TokenBucket
 from lingua_scheduler.edge.server import EdgeOptions
 from lingua_scheduler.wire.codec import DEFAULT_OPTIONS
 
@@ -34,6 +34,23 @@ def test_a_bucket_never_gives_more_than_burst_and_rate(steps):
         if bucket.take(amount, now_s):
             given_out += amount
         assert given_out <= 8 + 4 * now_s + 1e-6
+
+
+@given(st.lists(st.tuples(st.floats(0, 0.5), st.integers(0, 2000)), max_size=60))
+def test_an_allowance_is_a_bucket_of_messages_and_one_of_bytes(steps):
+    options = SocketOptions(messages_per_s=20, message_burst=8, bytes_per_s=2000, byte_burst=6000)
+    allowance, now_s = Allowance(options, 0.0), 0.0
+    messages, octets = TokenBucket(20, 8, 0.0), TokenBucket(2000, 6000, 0.0)
+    for wait_s, size in steps:
+        now_s += wait_s
+        excess = allowance.excess(size, now_s)
+        if not messages.take(1, now_s):
+            assert "messages_per_s" in excess
+            return
+        if not octets.take(size, now_s):
+            assert "bytes_per_s" in excess
+            return
+        assert excess == ""
 
 
 def test_strikes_count_within_their_window_only():

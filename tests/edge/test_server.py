@@ -163,6 +163,26 @@ async def test_tls_works_end_to_end(start, http):
         assert len((await socket.receive()).data) == 500_000
 
 
+async def test_tls_keeps_order_for_a_reader_that_pauses(start):
+    """What waits leaves when the transport has room, and what came behind the handshake is heard."""
+    world = await start(tls_certificate_file=str(PEM))
+    client = await world.raw(ssl=trusting())
+    assert await client.upgrade(then=text(**HEARTBEAT)) == 101
+    assert await client.is_open()
+    [peer] = world.sessions.peers
+    assert len(peer.messages) == 1
+    client.writer.transport.pause_reading()
+    posted = []
+    while len(peer.sink._backlog) < 50:
+        posted.append(b"%d " % len(posted) * 20_000 if len(posted) % 3 else b"%d" % len(posted))
+        assert peer.sink.post(posted[-1])
+    peer.sink.close(CloseCode.SESSION_ENDED)
+    client.writer.transport.resume_reading()
+    for payload in posted:
+        assert await client.frame() == (TEXT, payload)
+    assert await client.close_code() == CloseCode.SESSION_ENDED
+
+
 async def test_http_on_the_tls_port_and_silence_are_closed(start):
     world = await start(tls_certificate_file=str(PEM), handshake_timeout_s=0.1)
     plain, silent = await world.raw(), await world.raw()

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
-from edge.frames import CLOSE, TEXT
+from edge.frames import CLOSE, PONG, TEXT
 from lingua_scheduler.clock import VirtualClock
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.session import ServerHeartbeat
@@ -23,7 +21,7 @@ class Slow:
         self.sink = peer.sink
         self.fillers = 0
         client.writer.transport.pause_reading()
-        while not self.sink._flow_control.writing_paused:
+        while not self.sink._paused:
             assert self.sink.post(FILLER)
             self.fillers += 1
 
@@ -83,7 +81,9 @@ async def test_nothing_runs_for_a_socket_that_is_not_behind(world):
     await world.client()
     sink = world.sessions.peers[0].sink
     sink.post(b"short")
-    assert sink._flusher is None
+    await wait_until(lambda: sink._tick is None, description="the tick has ended")
+    assert not sink._backlog
+    assert sink._stall is None
 
 
 async def test_what_waits_is_sent_in_order_when_the_client_reads_again(slow):
@@ -92,17 +92,17 @@ async def test_what_waits_is_sent_in_order_when_the_client_reads_again(slow):
         assert slow.sink.post(b"%d" % at)
     slow.sink.post(b"end")
     assert await slow.read_rest() == [str(at) for at in range(50)]
-    await wait_until(lambda: slow.sink._flusher is None, description="the writer has ended")
+    await wait_until(lambda: slow.sink._stall is None, description="nothing waits")
     slow.sink.post(b"direct")
     assert await slow.client.frame() == (TEXT, b"direct")
 
 
 async def test_nothing_overtakes_what_waits(slow, monkeypatch):
-    """The transport may have room again before the writer has woken up."""
+    """Not even when the transport had room."""
     slow = await slow()
     slow.sink.post(b"first")
     with monkeypatch.context() as patch:
-        patch.setattr(slow.sink, "_flow_control", SimpleNamespace(writing_paused=False))
+        patch.setattr(slow.sink, "_paused", False)
         slow.sink.post(b"second")
     slow.sink.post(b"end")
     assert await slow.read_rest() == ["first", "second"]
@@ -222,7 +222,7 @@ async def test_a_reset_connection_ends_what_waits(slow):
     slow.client.end()
     await wait_until(lambda: slow.sink.closed, description="the loss is noticed")
     assert not slow.sink.post(b"nobody")
-    await wait_until(lambda: slow.sink._flusher is None, description="the writer has ended")
+    await wait_until(lambda: slow.sink._stall is None, description="nothing waits")
 
 
 async def test_pings_are_not_answered_while_nobody_reads(slow):
@@ -232,3 +232,64 @@ async def test_pings_are_not_answered_while_nobody_reads(slow):
     slow.sink.pong(b"x" * 125)
     slow.sink.ping()
     assert slow.sink._transport.get_write_buffer_size() == before
+
+
+class Spied:
+    """A transport that counts the writes."""
+
+    def __init__(self, sink) -> None:
+        self._transport = sink._transport
+        self.writes = []
+        sink._transport = self
+
+    def write(self, data: bytes) -> None:
+        self.writes.append(data)
+        self._transport.write(data)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._transport, name)
+
+
+async def test_what_one_tick_posts_leaves_with_one_write(world):
+    client = await world.client()
+    sink = world.sessions.peers[0].sink
+    spied = Spied(sink)
+    for word in (b"one", b"two", b"three"):
+        sink.post(word)
+    sink.pong(b"there")
+    assert spied.writes == []
+    frames = [await client.frame() for _ in range(4)]
+    assert frames == [(TEXT, b"one"), (TEXT, b"two"), (TEXT, b"three"), (PONG, b"there")]
+    assert len(spied.writes) == 1
+
+
+async def test_the_goodbye_leaves_with_what_the_tick_posted(world):
+    client = await world.client()
+    sink = world.sessions.peers[0].sink
+    spied = Spied(sink)
+    sink.post(b"last words")
+    sink.close(CloseCode.SESSION_ENDED)
+    assert len(spied.writes) == 1
+    assert await client.frame() == (TEXT, b"last words")
+    assert await client.close_code() == CloseCode.SESSION_ENDED
+
+
+async def test_a_tick_that_posts_much_is_not_kept_until_its_end(world):
+    """Or the limits of what may wait for a slow reader would mean nothing."""
+    client = await world.client()
+    sink = world.sessions.peers[0].sink
+    spied = Spied(sink)
+    for _ in range(20):
+        sink.post(b"x" * 10_000)
+    assert len(spied.writes) == 2
+    sink.post(b"y" * 20_000)
+    assert len(spied.writes) == 3  # and the long one behind it, without a copy
+    assert [len((await client.frame())[1]) for _ in range(21)] == [10_000] * 20 + [20_000]
+
+
+async def test_what_a_tick_posted_is_forgotten_when_the_connection_is_cut(world):
+    client = await world.client()
+    [peer] = world.sessions.peers
+    peer.sink.post(b"never")
+    peer.sink.abort()
+    assert await client.reader.read() == b""

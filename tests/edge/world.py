@@ -11,8 +11,8 @@ from edge.frames import CLOSE, PING, PONG, TEXT, frame
 from lingua_scheduler.aio import Alarms
 from lingua_scheduler.clock import Clock, SystemClock
 from lingua_scheduler.edge.limits import NodeSocketOptions, SocketOptions
-from lingua_scheduler.edge.pump import Surroundings
 from lingua_scheduler.edge.server import Edge, EdgeOptions
+from lingua_scheduler.edge.surroundings import Surroundings
 from lingua_scheduler.edge.writer import Sink
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.close import CloseCode
@@ -76,6 +76,12 @@ class RawClient:
         return int(head.split()[1]), head
 
     async def upgrade(self, path: str = "/ws/session", *, then: bytes = b"", **headers: str | None) -> int:
+        """Ask for an upgrade and give the status of the answer."""
+        self.ask(path, then=then, **headers)
+        status, self.head = await self.response()
+        return status
+
+    def ask(self, path: str = "/ws/session", *, then: bytes = b"", **headers: str | None) -> None:
         """Ask for an upgrade; an underscore in a header's name stands for a hyphen, None leaves it out."""
         wanted: dict[str, str | None] = {
             "Host": "localhost",
@@ -87,8 +93,6 @@ class RawClient:
         wanted |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [f"{name}: {value}\r\n" for name, value in wanted.items() if value is not None]
         self.send(f"GET {path} HTTP/1.1\r\n{''.join(lines)}\r\n".encode() + then)
-        status, self.head = await self.response()
-        return status
 
     async def frame(self) -> tuple[int, bytes]:
         """Read one frame of the server."""
@@ -146,6 +150,7 @@ class World:
         clients: dict[str, Any] | None = None,
         nodes: dict[str, Any] | None = None,
         routes: list[Any] | None = None,
+        before_answers: Any = None,
         **options: Any,
     ) -> None:
         self.sessions = RecordingDoor()
@@ -163,6 +168,8 @@ class World:
             nodes=self.nodes,
         )
         self.edge.add_routes(routes or [])
+        if before_answers is not None:
+            self.edge._app.on_response_prepare.append(before_answers)
         self._clients: list[RawClient] = []
 
     async def __aenter__(self) -> Self:

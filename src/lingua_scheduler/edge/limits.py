@@ -84,6 +84,35 @@ class TokenBucket:
         return True
 
 
+class Allowance:
+    """The messages and bytes that one peer may send: two buckets that are asked together."""
+
+    __slots__ = ("_bytes", "_filled_at_s", "_messages", "_options")
+
+    def __init__(self, options: SocketOptions, now_s: float) -> None:
+        self._options = options
+        self._messages: float = options.message_burst
+        self._bytes: float = options.byte_burst
+        self._filled_at_s = now_s
+
+    def excess(self, message_bytes: int, now_s: float) -> str:
+        """Count one message and say what it is too much of; nothing when it is not."""
+        options, messages, bytes_left = self._options, self._messages, self._bytes
+        passed_s = now_s - self._filled_at_s
+        if passed_s:
+            self._filled_at_s = now_s
+            messages += passed_s * options.messages_per_s
+            if messages > options.message_burst:  # noqa: PLR1730 min() costs as much as all the rest
+                messages = options.message_burst
+            bytes_left += passed_s * options.bytes_per_s
+            if bytes_left > options.byte_burst:  # noqa: PLR1730 as above
+                bytes_left = options.byte_burst
+        self._messages, self._bytes = messages - 1, bytes_left - message_bytes
+        if messages < 1:
+            return "more messages than messages_per_s"
+        return "more bytes than bytes_per_s" if bytes_left < message_bytes else ""
+
+
 class Strikes:
     """Counts mistakes and says when too many fell into one window of time."""
 

@@ -11,7 +11,7 @@ import functools
 import random
 import ssl
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
+from contextlib import ExitStack, suppress
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -20,23 +20,21 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from lingua_scheduler.edge.auth import Gatekeeper, OriginPolicy, shown_by
+from lingua_scheduler.edge.lanes import Door, Lane, node_lane, session_lane
 from lingua_scheduler.edge.limits import NodeSocketOptions, SocketOptions, TokenBucket
-from lingua_scheduler.edge.pump import Door, Lane, Pump, Surroundings
-from lingua_scheduler.edge.upgrade import Upgrade, check_upgrade
-from lingua_scheduler.edge.writer import Channel
+from lingua_scheduler.edge.pump import Pump
+from lingua_scheduler.edge.surroundings import Surroundings
+from lingua_scheduler.edge.upgrade import Upgrade, check_upgrade, take_over
 from lingua_scheduler.errors import ConfigError
 from lingua_scheduler.flow.credentials import Purpose
 from lingua_scheduler.log import get_logger
-from lingua_scheduler.wire.audio import parse_frame
+from lingua_scheduler.wire.address import NODE_PATH, SESSION_PATH
 from lingua_scheduler.wire.close import CloseCode
-from lingua_scheduler.wire.codec import client_decoder, node_decoder
 from lingua_scheduler.wire.node import FromNode
 from lingua_scheduler.wire.session import FromClient
 
 _log = get_logger(__name__)
 
-SESSION_PATH: Final = "/ws/session"
-NODE_PATH: Final = "/ws/node"
 _PURPOSES: Final = {SESSION_PATH: Purpose.SESSION, NODE_PATH: Purpose.NODE}
 _RETRY_AFTER_S: Final = (1, 3)
 
@@ -100,32 +98,6 @@ async def _sign(_request: web.Request, response: web.StreamResponse) -> None:
     response.headers[hdrs.SERVER] = "lingua-scheduler"
 
 
-def _session_lane(options: SocketOptions, door: Door[FromClient], around: Surroundings) -> Lane[FromClient]:
-    def decode_binary(payload: bytes) -> FromClient:
-        return parse_frame(payload, around.clock.wall_ms(), around.wire)
-
-    return Lane(
-        path=SESSION_PATH,
-        options=options,
-        first_message_bytes=around.wire.control_bytes + 2 * around.wire.audio_frame_bytes,
-        max_message_bytes=around.wire.client_ceiling_bytes,
-        door=door,
-        decode=client_decoder(around.wire),
-        decode_binary=decode_binary,
-    )
-
-
-def _node_lane(options: SocketOptions, door: Door[FromNode], around: Surroundings) -> Lane[FromNode]:
-    return Lane(
-        path=NODE_PATH,
-        options=options,
-        first_message_bytes=around.wire.heartbeat_bytes,
-        max_message_bytes=around.wire.node_ceiling_bytes,
-        door=door,
-        decode=node_decoder(around.wire),
-    )
-
-
 class Edge:
     """Listens, upgrades, and keeps the connections of one instance until it stops."""
 
@@ -148,7 +120,8 @@ class Edge:
             options.handshakes_per_s, options.handshake_burst, surroundings.clock.now()
         )
         self._pumps: set[Pump[Any]] = set()
-        self._draining = False
+        self._none_left = asyncio.Event()
+        self._draining = self._stopping = False
         self._listener: asyncio.Server | None = None
         self._address: tuple[str, int] | None = None
         self._app = web.Application(middlewares=[self._bounded], client_max_size=options.max_body_bytes)
@@ -160,8 +133,8 @@ class Edge:
             shutdown_timeout=options.clients.close_timeout_s,
         )
         self._app.on_response_prepare.append(_sign)
-        self._add_lane(_session_lane(options.clients, sessions, surroundings))
-        self._add_lane(_node_lane(options.nodes, nodes, surroundings))
+        self._add_lane(session_lane(options.clients, sessions, surroundings))
+        self._add_lane(node_lane(options.nodes, nodes, surroundings))
 
     def add_routes(self, routes: Iterable[web.AbstractRouteDef]) -> None:
         """Serve these as well; only before `start`."""
@@ -223,16 +196,22 @@ class Edge:
     async def stop(self, code: int = CloseCode.SERVICE_RESTART, reason: str = "instance stops") -> None:
         """Close everything; whoever does not answer within its close_timeout_s is cut off."""
         self.drain()
+        self._stopping = True
         if self._listener is not None:
             self._listener.close()
         self.hang_up(code, reason)
-        ends = [pump.finished for pump in self._pumps]
-        if ends:
-            slowest_s = max(self._options.clients.close_timeout_s, self._options.nodes.close_timeout_s)
-            await asyncio.wait(ends, timeout=slowest_s)
+        await self._all_gone()
         for pump in tuple(self._pumps):
             pump.cut()
+        await self._all_gone()
         await self._runner.cleanup()
+
+    async def _all_gone(self) -> None:
+        """Wait until every WebSocket has ended, as long as one of them may take for its goodbye."""
+        slowest_s = max(self._options.clients.close_timeout_s, self._options.nodes.close_timeout_s)
+        if self._pumps:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._none_left.wait(), slowest_s)
 
     def _tls(self) -> ssl.SSLContext | None:
         options = self._options
@@ -261,7 +240,7 @@ class Edge:
             raise web.HTTPInternalServerError from error
 
     async def _serve(self, lane: Lane[Any], request: web.Request) -> web.StreamResponse:
-        """Upgrade a request and keep its connection until its end."""
+        """Upgrade a request; its connection lives on with a pump."""
         shown, remote = shown_by(request), request.remote or ""
         try:
             upgrade = Upgrade(check_upgrade(request, lane.path, self._origins), shown.protocol)
@@ -270,22 +249,27 @@ class Edge:
         except web.HTTPException as refusal:
             refusal.force_close()
             raise
-        with admitted or nullcontext():
+        with ExitStack() as inside:
+            if admitted is not None:
+                inside.enter_context(admitted)
             writer = await upgrade.prepare(request)
-            protocol, transport = request.protocol, request.transport
-            if writer is None or transport is None:
+            transport = request.transport
+            if writer is None or transport is None or transport.is_closing() or self._stopping:
                 return upgrade
-            protocol.keep_alive(False)
-            pump = Pump(lane, Channel(transport, protocol, writer.drain), self._around, admitted)
+            pump = Pump(lane, transport, self._around, self._forget, admitted)
             self._pumps.add(pump)
-            try:
-                pump.open(remote)
-                protocol.set_parser(pump)  # type: ignore[arg-type]  # it has the two methods that are called
-                await pump.finished
-            finally:
-                self._pumps.discard(pump)
-                pump.cut()
-            return upgrade
+            self._none_left.clear()
+            behind = take_over(request, transport, pump)
+            inside.pop_all()  # from here on the pump keeps the pass
+        pump.open(remote)
+        if behind:
+            pump.data_received(behind)
+        return upgrade
+
+    def _forget(self, pump: Pump[Any]) -> None:
+        self._pumps.discard(pump)
+        if not self._pumps:
+            self._none_left.set()
 
     def _admit(self, lane: Lane[Any]) -> None:
         """Turn away whom this instance cannot take now."""

@@ -5,6 +5,7 @@ Stricter than the library: version 13 only, no extension, no body, and the path 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -36,6 +37,36 @@ class Upgrade(web.StreamResponse):
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Add nothing: the connection has carried frames and is closed already."""
+
+
+class _Tail:
+    """Stands where the library has its payload parser and gets what it read behind the handshake."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
+        """Take it."""
+        self.data = data
+        return False, b""
+
+    def feed_eof(self) -> None:
+        """Expect no more."""
+
+
+def take_over(request: web.Request, transport: asyncio.Transport, protocol: asyncio.Protocol) -> bytes:
+    """Give an upgraded connection to another protocol, and what has come for it already.
+
+    To the library it looks lost: its tasks, timers and records of it end with the request.
+    """
+    http, tail = request.protocol, _Tail()
+    transport.set_protocol(protocol)
+    if http.writing_paused:
+        protocol.pause_writing()
+    http.set_parser(tail)  # type: ignore[arg-type]  # it has the two methods that are called
+    http.transport = None  # or it would be closed
+    http.connection_lost(None)
+    return tail.data
 
 
 def check_upgrade(request: web.Request, path: str, origins: OriginPolicy) -> str:

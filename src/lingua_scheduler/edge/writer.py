@@ -1,19 +1,19 @@
-"""The way out of one socket: messages leave in order, at once when the network takes them, bounded when not.
+"""The way out of one socket: messages leave in order and with the tick that posted them; few wait for long.
 
-Nothing runs for a socket that has nothing to send: a message goes straight into the transport, and only while
-the transport is full does a task wait for it with what has piled up.
+What one tick of the event loop posts is written together at its end. Only while the transport is full does
+anything wait longer, and nothing runs for it: the transport tells when it has room again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, NamedTuple, Protocol
+from collections.abc import Callable
+from typing import Final, NamedTuple
 
-from lingua_scheduler.aio import Alarm, Alarms
-from lingua_scheduler.clock import Clock
+from lingua_scheduler.aio import Alarm
 from lingua_scheduler.edge.limits import SocketOptions
+from lingua_scheduler.edge.surroundings import Surroundings
 from lingua_scheduler.wire.close import CloseCode
 from lingua_scheduler.wire.codec import encode
 from lingua_scheduler.wire.common import Message
@@ -25,7 +25,8 @@ _PING_FRAME: Final = b"\x89\x00"
 _SHORT_BYTES: Final = 126
 _MEDIUM_BYTES: Final = 65536
 _REASON_BYTES: Final = 123
-_COPY_BYTES: Final = 16 * 1024  # a longer payload is not worth copying behind its header
+_COPY_BYTES: Final = 16 * 1024  # a longer payload is not worth copying, so it is written at once
+_TICK_BYTES: Final = 64 * 1024  # more than this is not kept until the tick ends
 
 _head_2 = struct.Struct("!BB").pack
 _head_4 = struct.Struct("!BBH").pack
@@ -46,21 +47,8 @@ def _close_frame(code: int, reason: str) -> bytes:
     return _head(_CLOSE, 2 + len(text)) + code.to_bytes(2, "big") + text
 
 
-class FlowControl(Protocol):
-    """What the sink must know of the transport's buffer."""
-
-    @property
-    def writing_paused(self) -> bool:
-        """The transport holds more than it wants to."""
-        ...
-
-
-class Channel(NamedTuple):
-    """One upgraded connection: its transport, its flow control, and how to wait for room."""
-
-    transport: asyncio.Transport
-    flow_control: FlowControl
-    drain: Callable[[], Coroutine[Any, Any, None]]
+def _nothing() -> None:
+    """Stand where nobody needs to be told any more."""
 
 
 class _Waiting(NamedTuple):
@@ -72,19 +60,18 @@ class Sink:
     """What the flow sees of a socket: post and close, neither of which ever waits or raises."""
 
     __slots__ = (
-        "_alarms",
+        "_around",
         "_backlog",
         "_backlog_bytes",
-        "_clock",
-        "_drain",
         "_farewell",
-        "_flow_control",
-        "_flusher",
         "_moved",
         "_on_close",
         "_options",
+        "_paused",
         "_stall",
         "_stall_bytes",
+        "_tick",
+        "_tick_bytes",
         "_transport",
         "close_code",
         "closed",
@@ -93,22 +80,21 @@ class Sink:
 
     def __init__(
         self,
-        channel: Channel,
+        transport: asyncio.Transport,
         options: SocketOptions,
+        around: Surroundings,
         on_close: Callable[[], None],
-        *,
-        clock: Clock,
-        alarms: Alarms,
     ) -> None:
-        self._transport, self._flow_control, self._drain = channel
+        self._transport = transport
         self._options = options
+        self._around = around
         self._on_close = on_close
-        self._clock = clock
-        self._alarms = alarms
+        self._paused = False  # the transport holds more than it wants to
+        self._tick: list[bytes] | None = None  # frames that leave when the tick ends
+        self._tick_bytes = 0
         self._backlog: list[_Waiting] = []
         self._backlog_bytes = 0
         self._farewell = b""  # the close frame that goes out behind the backlog
-        self._flusher: asyncio.Task[None] | None = None
         self._stall: Alarm | None = None
         self._stall_bytes = 0  # what the transport held when the stall alarm was set
         self._moved = False  # the transport has taken something since then
@@ -121,9 +107,9 @@ class Sink:
         if self.closed or self._transport.is_closing():
             return False
         payload = message if isinstance(message, bytes) else encode(message)
-        if self._backlog or self._flow_control.writing_paused:
+        if self._backlog or self._paused:
             return self._hold(_Waiting(payload, droppable))
-        self._write(payload)
+        self._send(payload)
         return True
 
     def close(self, code: int, reason: str = "") -> None:
@@ -137,48 +123,89 @@ class Sink:
         frame = _close_frame(code, reason)
         if self._backlog:
             self._farewell = frame
-        elif not self._transport.is_closing():
-            self._transport.write(frame)
+        else:
+            self._add(frame)
+            self.flush()
         self._on_close()
 
     def ping(self) -> None:
         """Ask the peer for a sign of life, unless it has yet to read what was sent before."""
         if not self.closed and self._has_room():
-            self._transport.write(_PING_FRAME)
+            self._add(_PING_FRAME)
 
     def pong(self, payload: bytes) -> None:
         """Answer a ping, unless the peer does not read anyway."""
         if not self.closed and self._has_room():
-            self._transport.write(_head(_PONG, len(payload)) + payload)
+            self._add(_head(_PONG, len(payload)) + payload)
 
     def finish(self) -> None:
         """Close the transport: the closing handshake is over and nothing is to be said any more."""
         self._forget_backlog()
+        self.flush()
         self._transport.close()
 
     def abort(self) -> None:
         """Cut the connection without another byte."""
         self._forget_backlog()
+        self._tick = None
         self._transport.abort()
+
+    # what the transport tells
+
+    def flush(self) -> None:
+        """Write what this tick has brought so far; the outbox asks for it when the tick ends."""
+        frames, self._tick, self._tick_bytes = self._tick, None, 0
+        if frames and not self._transport.is_closing():
+            self._transport.write(frames[0] if len(frames) == 1 else b"".join(frames))
+
+    def pause(self) -> None:
+        """Learn that the transport holds more than it wants to."""
+        self._paused = True
+
+    def resume(self) -> None:
+        """Learn that the transport has room: what waits goes on its way."""
+        self._paused = False
+        self._moved = True
+        while self._backlog and self._has_room():
+            waiting = self._backlog.pop(0)
+            self._backlog_bytes -= len(waiting.payload)
+            self._send(waiting.payload)
+        if not self._backlog:
+            self._unwatch()
+            if self._farewell:
+                self._add(self._farewell)
+                self._farewell = b""
+        self.flush()
 
     def gone(self) -> None:
         """Learn that the transport is no more."""
         self.closed = True
+        self._tick = None
         self._forget_backlog()
-        self._unwatch()
-        if self._flusher is not None:
-            self._flusher.cancel()
-            self._flusher = None
+        self._on_close = _nothing  # whoever keeps the sink does not keep the connection
 
     def _has_room(self) -> bool:
-        return not self._flow_control.writing_paused and not self._transport.is_closing()
+        return not self._paused and not self._transport.is_closing()
 
-    def _write(self, payload: bytes) -> None:
+    def _send(self, payload: bytes) -> None:
         head = _head(_TEXT, len(payload))
         if len(payload) <= _COPY_BYTES:
-            self._transport.write(head + payload)
+            self._add(head + payload)
         else:
+            self.flush()
             self._transport.writelines((head, payload))
+
+    def _add(self, frame: bytes) -> None:
+        """Let a frame leave with this tick."""
+        if self._tick is None:
+            self._tick = [frame]
+            self._tick_bytes = len(frame)
+            self._around.outbox.add(self)
+            return
+        self._tick.append(frame)
+        self._tick_bytes += len(frame)
+        if self._tick_bytes > _TICK_BYTES:
+            self.flush()
 
     def _hold(self, waiting: _Waiting) -> bool:
         size = len(waiting.payload)
@@ -192,8 +219,8 @@ class Sink:
                 return False
         self._backlog.append(waiting)
         self._backlog_bytes += size
-        if self._flusher is None:
-            self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="edge-flush")
+        if self._stall is None:
+            self._watch()
         return True
 
     def _fits(self, size: int) -> bool:
@@ -222,30 +249,13 @@ class Sink:
         self._backlog.clear()
         self._backlog_bytes = 0
         self._farewell = b""
-
-    async def _flush(self) -> None:
-        """Live while something waits: write whenever the transport has room."""
-        self._watch()
-        try:
-            while self._backlog and not self._transport.is_closing():
-                await self._drain()
-                self._moved = True
-                while self._backlog and self._has_room():
-                    waiting = self._backlog.pop(0)
-                    self._backlog_bytes -= len(waiting.payload)
-                    self._write(waiting.payload)
-            if self._farewell and not self._transport.is_closing():
-                self._transport.write(self._farewell)
-        except ConnectionError:
-            self._transport.abort()
-        finally:
-            self._flusher = None
-            self._unwatch()
+        self._unwatch()
 
     def _watch(self) -> None:
         self._moved = False
         self._stall_bytes = self._transport.get_write_buffer_size()
-        self._stall = self._alarms.set(self._clock.now() + self._options.send_stall_s, self._check_stall)
+        stalled_s = self._around.clock.now() + self._options.send_stall_s
+        self._stall = self._around.alarms.set(stalled_s, self._check_stall)
 
     def _unwatch(self) -> None:
         if self._stall is not None:

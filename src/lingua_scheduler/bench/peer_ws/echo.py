@@ -1,30 +1,33 @@
-# ruff: noqa: INP001 a foreign program that is run by its path, like the one beside it
+# ruff: noqa: INP001 a program that is run by its path, like the foreign ones beside it
 """A peer of `lingua bench peers`: the socket stack of an instance with nothing behind it.
 
-The event loop, the HTTP server and the frame reader are those of the edge and are used in the same way:
-messages are passed on inside the callback that brought their bytes. They are counted; with `parse` as the
-one argument they are decoded before, audio included.
+Event loop, HTTP server, upgrade and frame reader are those of the edge: messages are passed on inside the
+callback that brought their bytes. They are counted; with `parse` as the one argument they are decoded before,
+audio included.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
 import gc
-import hashlib
 import struct
 import sys
-from collections.abc import Callable
 
 import msgspec
 import uvloop
-from aiohttp import WSMsgType, hdrs, web
-from aiohttp._websocket.reader import WebSocketDataQueue, WebSocketReader
+from aiohttp import hdrs, web
 
-_GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+from lingua_scheduler.clock import SystemClock
+from lingua_scheduler.edge.limits import SocketOptions
+from lingua_scheduler.edge.reader import MessageReader
+from lingua_scheduler.edge.upgrade import Upgrade, take_over
+from lingua_scheduler.wire.close import CloseCode
+
 _WELCOME = b'{"type":"session_init_ack","session_id":"s-00000000000000000000"}'
 _MAX_BYTES = 1 << 20
 _HEADER = struct.Struct("<BBIIBB")
+_CLOCK = SystemClock()
+_OPTIONS = SocketOptions()
 
 
 class _Chunk(msgspec.Struct, tag_field="type", tag="audio_chunk"):
@@ -40,81 +43,64 @@ _decode = msgspec.json.Decoder(_Chunk).decode
 class _Counts:
     frames = audio_bytes = 0
 
-    def count(self, _kind: WSMsgType, payload: bytes) -> None:
-        self.frames += 1
-        self.audio_bytes += len(payload)
 
-    def parse(self, kind: WSMsgType, payload: bytes) -> None:
-        self.frames += 1
-        if kind is WSMsgType.TEXT:
-            self.audio_bytes += len(_decode(payload).payload)
-        else:
-            _, length, *_ = _HEADER.unpack_from(payload)
-            self.audio_bytes += len(payload[_HEADER.size + length :])
+class _Connection(MessageReader):
+    """Answers the first message and counts the others."""
 
+    __slots__ = ("_counts", "_introduced", "_transport")
 
-class _Inlet(WebSocketDataQueue):
-    """Stands where the library has its queue."""
-
-    def __init__(self, transport: asyncio.Transport, take: Callable[[WSMsgType, bytes], None]) -> None:
+    def __init__(self, transport: asyncio.Transport, counts: _Counts) -> None:
+        super().__init__(_CLOCK, _OPTIONS, _MAX_BYTES)
         self._transport = transport
-        self._take = take
+        self._counts = counts
         self._introduced = False
 
-    def feed_data(self, data: object, size: int) -> None:  # noqa: ARG002 the size counts in a queue only
+    def on_message(self, payload: bytes, *, binary: bool) -> None:
         if self._introduced:
-            self._take(data.type, data.data)  # type: ignore[attr-defined]  # a message of the library
+            self.count(payload, binary=binary)
         else:
             self._introduced = True
             self._transport.write(bytes((0x81, len(_WELCOME))) + _WELCOME)
 
-    def set_exception(self, exc: BaseException, exc_cause: object = None) -> None:  # noqa: ARG002 as above
+    def count(self, payload: bytes, *, binary: bool) -> None:  # noqa: ARG002 for those who decode
+        self._counts.frames += 1
+        self._counts.audio_bytes += len(payload)
+
+    def on_ping(self, payload: bytes) -> None:
+        """Leave it."""
+
+    def on_close(self, code: int) -> None:  # noqa: ARG002 any will do
+        self._transport.close()
+
+    def on_offence(self, code: CloseCode, reason: str) -> None:  # noqa: ARG002 any will do
         self._transport.abort()
 
 
-class _Parser:
-    """Stands where the library has its payload parser; keeps the connection until its end."""
+class _Parsing(_Connection):
+    __slots__ = ()
 
-    def __init__(self, inlet: _Inlet) -> None:
-        self._read = WebSocketReader(inlet, _MAX_BYTES, compress=False, decode_text=False).feed_data
-        self.finished: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-
-    def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        self._read(data)
-        return False, b""
-
-    def feed_eof(self) -> None:
-        if not self.finished.done():
-            self.finished.set_result(None)
+    def count(self, payload: bytes, *, binary: bool) -> None:
+        self._counts.frames += 1
+        if binary:
+            _, length, *_ = _HEADER.unpack_from(payload)
+            self._counts.audio_bytes += len(payload[_HEADER.size + length :])
+        else:
+            self._counts.audio_bytes += len(_decode(payload).payload)
 
 
-class _Upgrade(web.StreamResponse):
-    def __init__(self, key: str) -> None:
-        accept = base64.b64encode(hashlib.sha1(key.encode() + _GUID, usedforsecurity=False).digest())
-        headers = {hdrs.UPGRADE: "websocket", hdrs.CONNECTION: "Upgrade"}
-        super().__init__(status=101, headers={**headers, hdrs.SEC_WEBSOCKET_ACCEPT: accept.decode()})
-        self.force_close()
-
-    async def write_eof(self, data: bytes = b"") -> None:
-        """Add nothing."""
-
-
-async def _serve(parse: bool) -> None:  # noqa: FBT001 the one argument of a small program
+async def _serve(kind: type[_Connection]) -> None:
     counts = _Counts()
-    take = counts.parse if parse else counts.count
 
     async def counted(_request: web.Request) -> web.StreamResponse:
         return web.json_response({"frames": counts.frames, "audio_bytes": counts.audio_bytes})
 
     async def session(request: web.Request) -> web.StreamResponse:
-        upgrade = _Upgrade(request.headers[hdrs.SEC_WEBSOCKET_KEY])
+        upgrade = Upgrade(request.headers[hdrs.SEC_WEBSOCKET_KEY])
         await upgrade.prepare(request)
-        protocol, transport = request.protocol, request.transport
+        transport = request.transport
         if transport is not None:
-            protocol.keep_alive(False)
-            parser = _Parser(_Inlet(transport, take))
-            protocol.set_parser(parser)  # type: ignore[arg-type]  # it has the methods that are called
-            await parser.finished
+            connection = kind(transport, counts)
+            connection.data_received(take_over(request, transport, connection))
         return upgrade
 
     app = web.Application()
@@ -134,4 +120,4 @@ async def _serve(parse: bool) -> None:  # noqa: FBT001 the one argument of a sma
 
 
 if __name__ == "__main__":
-    uvloop.run(_serve(sys.argv[1:] == ["parse"]))
+    uvloop.run(_serve(_Parsing if sys.argv[1:] == ["parse"] else _Connection))

@@ -130,6 +130,16 @@ def test_the_total_is_the_sum_of_what_was_added(audio_format, frames):
     assert sum(grown_ms) == pytest.approx(meter.total_ms)
 
 
+@steady
+@given(any_audio)
+def test_framed_opus_lasts_as_long_as_its_packets(data):
+    found = packets(data)
+    lasts_ms = [packet_ms(packet) for packet in found or ()]
+    readable = found is not None and None not in lasts_ms
+    expected_ms = sum(lasts_ms) if readable else len(data) // 60 * 20
+    assert duration_ms(OPUS, 16000, data) == expected_ms
+
+
 @pytest.mark.parametrize(
     ("audio_format", "data", "silent"),
     [

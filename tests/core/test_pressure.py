@@ -25,6 +25,20 @@ def test_half_of_the_limit_is_crowded_and_the_limit_is_full(pressure, unanswered
     assert pressure.level(unanswered) is level
 
 
+@pytest.mark.parametrize("limit", [2, 3, 10, 11])
+def test_few_are_as_many_as_are_calm(limit):
+    pressure = Pressure(limit, repeat_s=2.0)
+    assert pressure.level(pressure.few) is Level.CALM
+    assert pressure.level(pressure.few + 1) is not Level.CALM
+
+
+def test_no_number_is_few_while_dropped_frames_are_to_be_reported(pressure):
+    pressure.dropped(0.0)
+    assert pressure.few < 0
+    pressure.burst_over()
+    assert pressure.few == 4
+
+
 def test_calm_is_never_told(pressure):
     assert pressure.warning(Level.CALM, 0.0) is None
 

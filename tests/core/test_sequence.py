@@ -46,3 +46,17 @@ def test_jumps_are_counted_until_they_are_filled():
 @given(st.lists(st.integers(0, 300)))
 def test_within_the_window_nothing_is_taken_twice_and_nothing_is_lost(numbers):
     assert taken(*numbers) == list(dict.fromkeys(numbers))
+
+
+@given(st.lists(st.tuples(st.integers(0, 600), st.integers(1, 700)), max_size=30))
+def test_taking_the_next_number_is_the_same_as_asking_for_it(runs):
+    asked, taken_as_next = SequenceWindow(), SequenceWindow()
+    for first, count in runs:
+        for number in range(first, first + count):
+            fresh = asked.fresh(number)
+            if number == taken_as_next.next:
+                taken_as_next.next = number + 1
+                assert fresh
+            else:
+                assert taken_as_next.fresh(number) == fresh
+        assert (taken_as_next.highest, taken_as_next.skipped) == (asked.highest, asked.skipped)

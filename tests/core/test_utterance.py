@@ -7,7 +7,7 @@ from lingua_scheduler.core.utterance import LeadIn, OpenUtterance, Speech, Tail
 PACKET = bytes([0x48]) + bytes(19)  # 20 ms of Opus
 
 
-def opus(count: int, client_ms: int | None = None) -> Frame:
+def opus(count: int, client_ms: float | str | None = None) -> Frame:
     return Frame(pack([PACKET] * count), 20.0 * count, client_ms=client_ms)
 
 
@@ -58,11 +58,29 @@ def test_the_tail_is_made_of_whole_frames_unless_they_are_long(frames: list[Fram
 
 
 def test_the_tail_knows_when_it_was_spoken() -> None:
-    made = utterance(*[opus(5, at) for at in range(10)])
+    made = utterance(*[opus(5, at) for at in range(1, 11)])
     head, tail = made.take_head(), made.take()
     assert head is not None
     assert tail is not None
-    assert (head.first_client_ms, tail.first_client_ms) == (0, 8)
+    assert (head.first_client_ms, tail.first_client_ms) == (1, 9)
+
+
+@pytest.mark.parametrize(
+    ("said", "client_ms"),
+    [
+        (None, None),
+        ("soon", None),
+        (0, None),
+        (-5, None),
+        (2**60, None),
+        (12.7, 12),
+        (1_700_000_000_000,) * 2,
+    ],
+)
+def test_a_client_whose_clock_cannot_be_believed_told_none(said, client_ms) -> None:
+    speech = utterance(opus(1, said)).take()
+    assert speech is not None
+    assert speech.first_client_ms == client_ms
 
 
 def test_one_packet_cannot_be_divided() -> None:
@@ -85,9 +103,11 @@ def test_the_lead_in_is_the_newest_quiet() -> None:
     for frame in frames:
         lead.add(frame)
     assert lead.size_bytes == 30
+    assert lead.oldest == frames[2]
     assert lead.take() == frames[2:]
     assert lead.take() == []
     assert lead.size_bytes == 0
+    assert lead.oldest is None
 
 
 def test_quiet_longer_than_the_lead_in_is_forgotten() -> None:

@@ -90,6 +90,22 @@ def test_a_broken_frame_is_refused(data):
         parse_frame(data, NOW_MS)
 
 
+def test_a_frame_may_come_in_a_buffer_that_is_used_again():
+    buffer = bytearray(build_frame(chunk()))
+    parsed = parse_frame(buffer, NOW_MS)
+    buffer[:] = bytes(len(buffer))
+    assert parsed == chunk()
+
+
+@steady
+@given(st.integers(0, 2**41), st.integers(0, 2**32 - 1))
+def test_the_clock_is_the_time_nearest_to_now_with_its_lower_bits(now_ms, clock):
+    data = struct.pack("<BBII", 2, 4, 7, clock) + b"s-42"
+    told_ms = parse_frame(data, now_ms).client_timestamp_ms
+    assert told_ms % 2**32 == clock
+    assert abs(told_ms - now_ms) <= 2**31
+
+
 def test_a_frame_holds_no_more_audio_than_a_chunk_may():
     options = WireOptions(audio_frame_bytes=1024)
     assert parse_frame(build_frame(chunk(payload=bytes(1024))), NOW_MS, options)

@@ -126,6 +126,38 @@ def test_depth_is_counted_exactly(value):
     assert not codec._too_deep(data, depth)
 
 
+every_class = [cls for union in UNIONS.values() for cls in classes(union)]
+
+
+def outcome(decode: Any, data: bytes) -> object:
+    try:
+        return decode(data)
+    except InvalidMessage as error:
+        return error.message, error.details
+
+
+@settings(steady, max_examples=300)
+@given(data=st.data())
+def test_small_flat_messages_are_read_as_all_others_are(data):
+    """The short way of audio frames gives the same messages and refusals, from any kind of buffer."""
+    members = msgspec.json.decode(codec.encode(data.draw(messages(data.draw(st.sampled_from(every_class))))))
+    name = data.draw(st.sampled_from(sorted(members)))
+    members[name] = data.draw(st.just(members[name]) | json_values)
+    text = data.draw(st.just(msgspec.json.encode(members)) | st.binary(max_size=200))
+    quick, expected = codec.client_decoder(codec.DEFAULT_OPTIONS), outcome(decode_client, text)
+    assert outcome(quick, text) == expected
+    assert outcome(quick, bytearray(text)) == expected
+
+
+@pytest.mark.parametrize("depth", [1, 16, 17, 5000])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_the_short_way_counts_depth_too(opening, closing, depth):
+    levels = depth - 1  # the message itself is one
+    deep = chunk(unknown=0).replace('"unknown": 0', f'"unknown": {opening * levels}0{closing * levels}')
+    quick = codec.client_decoder(codec.DEFAULT_OPTIONS)
+    assert outcome(quick, deep.encode()) == outcome(decode_client, deep)
+
+
 ANY_DECODER = pytest.mark.parametrize(
     "decode", [codec.decode_client, codec.decode_node, codec.decode_from_server, codec.decode_to_node]
 )
@@ -144,9 +176,6 @@ def survives(decode: Any, data: bytes | str) -> None:
 @given(data=st.binary(max_size=200) | st.text(max_size=100) | json_values.map(json.dumps))
 def test_arbitrary_input_is_a_message_or_invalid(decode, data):
     survives(decode, data)
-
-
-every_class = [cls for union in UNIONS.values() for cls in classes(union)]
 
 
 @ANY_DECODER

@@ -77,27 +77,26 @@ class DurationMeter:
     total, so that many small frames are not rounded away.
     """
 
-    __slots__ = ("_exact_ms", "_format", "_loose_bytes", "_rate")
+    __slots__ = ("_exact_ms", "_loose_bytes", "_pcm_rate")
 
     def __init__(self, audio_format: AudioFormat, rate: int) -> None:
-        self._format = audio_format
-        self._rate = rate
+        self._pcm_rate = rate if audio_format is AudioFormat.PCM16 else 0
         self._exact_ms = 0.0
         self._loose_bytes = 0
 
     @property
     def total_ms(self) -> float:
         """The duration of everything added so far."""
-        if self._format is AudioFormat.PCM16:
-            return self._loose_bytes // _SAMPLE_BYTES * 1000 / self._rate
+        if self._pcm_rate:
+            return self._loose_bytes // _SAMPLE_BYTES * 1000 / self._pcm_rate
         return self._exact_ms + self._loose_bytes // _ESTIMATE_BYTES * _ESTIMATE_MS
 
     def add(self, data: bytes) -> float:
         """Count one frame and return by how many milliseconds the total grew."""
-        if self._format is AudioFormat.PCM16:
-            before_bytes = self._loose_bytes
-            self._loose_bytes = total_bytes = before_bytes + len(data)
-            return (total_bytes // _SAMPLE_BYTES - before_bytes // _SAMPLE_BYTES) * 1000 / self._rate
+        if self._pcm_rate:
+            half_sample = self._loose_bytes % _SAMPLE_BYTES
+            self._loose_bytes += len(data)
+            return (half_sample + len(data)) // _SAMPLE_BYTES * 1000 / self._pcm_rate
         before_ms = self.total_ms
         exact_ms = _framed_ms(data)
         if exact_ms is None:
@@ -126,16 +125,17 @@ def split_tail(audio_format: AudioFormat, rate: int, data: bytes, tail_ms: float
 
 
 def _framed_ms(data: bytes) -> float | None:
-    found = packets(data)
-    if found is None:
-        return None
-    total_ms = 0.0
-    for packet in found:
-        lasts_ms = packet_ms(packet)
-        if lasts_ms is None:
+    """Add up packets without taking them apart; None when the bytes are not framed packets."""
+    at, size, total_ms = 0, len(data), 0.0
+    while at < size - _LENGTH_BYTES:
+        length = data[at] | data[at + 1] << 8
+        at += _LENGTH_BYTES
+        lasts_ms = _PACKET_MS[data[at]] or packet_ms(data[at : at + length])
+        if not length or not lasts_ms:
             return None
         total_ms += lasts_ms
-    return total_ms
+        at += length
+    return total_ms if at == size else None
 
 
 def _tail_bytes(audio_format: AudioFormat, rate: int, data: bytes, tail_ms: float) -> int:

@@ -6,7 +6,7 @@ import os
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, NewType
+from typing import NewType
 
 import msgspec
 
@@ -18,6 +18,7 @@ TurnId = NewType("TurnId", str)
 PoolId = NewType("PoolId", int)
 
 _ID_BYTES = 10  # 80 random bits
+_LATEST_MS = 2**53
 
 
 def new_session_id() -> SessionId:
@@ -111,13 +112,21 @@ class CutReason(StrEnum):
         return self in (CutReason.MAX_DURATION, CutReason.MAX_LENGTH)
 
 
-class Frame(NamedTuple):
-    """One piece of audio as the session received it; a tuple, because ten of them a second are made."""
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One piece of audio as the session received it."""
 
     audio: bytes
     duration_ms: float
     silent: bool = False
-    client_ms: int | None = None  # the client's clock, for information only
+    client_ms: float | str | None = None  # the client's clock as it was told, for information only
+    after: int | None = None  # the number of the frame that came before it
+
+
+def believable_ms(said: float | str | None) -> int | None:
+    """Read a client's clock, if it told a believable number of milliseconds."""
+    if said is None or isinstance(said, str) or not 0 < said < _LATEST_MS:
+        return None
+    return int(said)
 
 
 class Cut(msgspec.Struct, frozen=True):

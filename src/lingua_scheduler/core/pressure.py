@@ -18,7 +18,7 @@ class Level(IntEnum):
 class Pressure:
     """Turns the number of unanswered utterances into rare warnings, and dropped frames into rare reports."""
 
-    __slots__ = ("_burst_since", "_dropped", "_limit", "_repeat_s", "_told", "_told_at")
+    __slots__ = ("_burst_since", "_dropped", "_limit", "_repeat_s", "_told", "_told_at", "few")
 
     def __init__(self, limit: int, *, repeat_s: float) -> None:
         self._limit = limit
@@ -27,16 +27,17 @@ class Pressure:
         self._told_at = float("-inf")
         self._dropped = 0
         self._burst_since = 0.0
+        self.few = self._most_calm  # so many unanswered, or fewer, need no word; none while a report is due
+
+    @property
+    def _most_calm(self) -> int:
+        return (self._limit - 1) // 2
 
     def level(self, unanswered: int) -> Level:
         """Judge how full the session is."""
         if unanswered >= self._limit:
             return Level.FULL
         return Level.CROWDED if unanswered * 2 >= self._limit else Level.CALM
-
-    def calm(self, unanswered: int) -> bool:
-        """Tell whether there is nothing to warn of and nothing to report."""
-        return not self._dropped and unanswered * 2 < self._limit
 
     def warning(self, level: Level, now: float) -> Level | None:
         """Name the level the client is to be told now: at once when it got worse, else only now and then."""
@@ -52,9 +53,11 @@ class Pressure:
         if not self._dropped:
             self._burst_since = now
         self._dropped += 1
+        self.few = -1
         return self.burst_over() if now - self._burst_since >= _LONGEST_BURST_S else 0
 
     def burst_over(self) -> int:
         """Return how many frames were dropped since the last report."""
         dropped, self._dropped = self._dropped, 0
+        self.few = self._most_calm
         return dropped

@@ -1,41 +1,27 @@
 """Which frames of audio a client need not keep any more: those in jobs that are written, and dropped quiet.
 
-Frames leave the segmenter in the order in which they came, so what it still holds is always the newest part
-of what it was fed.
+Frames leave the segmenter in the order in which they came: all before the oldest one that it holds have left.
 """
 
 from __future__ import annotations
 
-from lingua_scheduler.core.model import JobId
+from lingua_scheduler.core.model import Frame, JobId
 
 
 class Receipts:
     """Follows the frames of one session from the segmenter into jobs that are safe."""
 
-    __slots__ = ("_fed_bytes", "_inside", "_left", "_open", "through")
+    __slots__ = ("_left", "_open", "newest", "through")
 
     def __init__(self, through: int | None = None) -> None:
         self.through = through  # every frame up to this number is safe
-        self._fed_bytes = 0
-        self._inside: list[tuple[int, int]] = []  # number, and bytes fed when it was in
+        self.newest = through  # the number that came last
         self._left = through  # the newest frame that has left the segmenter
         self._open: dict[JobId, int | None] = {}  # what is safe with each job, in the order of their cuts
 
-    def take(self, number: int | None, size_bytes: int) -> None:
-        """A frame goes into the segmenter; one without a number is only counted."""
-        self._fed_bytes += size_bytes
-        if number is not None:
-            self._inside.append((number, self._fed_bytes))
-
-    def leave(self, held_bytes: int, *, into_job: bool = False) -> None:
-        """All but the newest bytes have left the segmenter, as dropped quiet or into the job of a cut."""
-        gone_bytes = self._fed_bytes - held_bytes
-        left = 0
-        while left < len(self._inside) and self._inside[left][1] <= gone_bytes:
-            left += 1
-        if left:
-            self._left = self._inside[left - 1][0]
-            del self._inside[:left]
+    def leave(self, oldest: Frame | None, *, into_job: bool = False) -> None:
+        """All before the oldest frame held have left, as dropped quiet or into the job of a cut."""
+        self._left = self.newest if oldest is None else oldest.after
         if not self._open and not into_job:
             self.through = self._left
 

@@ -13,6 +13,7 @@ from lingua_scheduler.core.model import AudioFormat, Cut, CutReason, Frame, Turn
 from lingua_scheduler.core.segmentation import SegmenterOptions
 from lingua_scheduler.core.utterance import LeadIn, OpenUtterance, Speech, Tail
 
+_NEVER = float("-inf")
 _TAIL_BYTES_SHARE = 16  # a tail or lead-in of frames without duration is at most 1/16 of an utterance
 _TAIL_DURATION_SHARE = 4  # a tail is at most 1/4 of the longest utterance
 
@@ -38,6 +39,7 @@ class Segmenter:
         "_rings_at",
         "_shortened",
         "_turn_id",
+        "flows_until",
     )
 
     def __init__(
@@ -67,6 +69,7 @@ class Segmenter:
         self._shortened = False  # quiet frames do not postpone `_rings_at`
         self._merged = False  # has outlived one pause for being short
         self._plays_until: float | None = None
+        self.flows_until = _NEVER  # up to this moment a frame with audio only adds to open speech
 
     @property
     def next_index(self) -> int:
@@ -91,7 +94,12 @@ class Segmenter:
     @property
     def speaking(self) -> bool:
         """An utterance is open: a cut would have audio."""
-        return bool(self._open.recent)
+        return bool(self._open.frames)
+
+    @property
+    def oldest(self) -> Frame | None:
+        """The oldest frame of which something is held."""
+        return self._open.frames[0] if self._open.frames else self._lead.oldest
 
     @property
     def playing(self) -> bool:
@@ -107,8 +115,13 @@ class Segmenter:
 
     def feed(self, frame: Frame, now: float) -> list[Cut]:
         """Take a frame that does not end the utterance; it may be empty."""
-        if self._speech_goes_on(now) and frame.audio:  # what almost every frame is
-            return self._go_on(frame, now)
+        if now <= self.flows_until and frame.audio:  # what almost every frame is
+            speech, self._heard_at = self._open, now
+            speech.add(frame)
+            full = speech.size_bytes > self._max_bytes or speech.duration_ms >= self._max_ms
+            cuts = self._cut_at_limit() if full else []
+            self._rings_at = self.flows_until = now + self._pause_s
+            return cuts
         cuts = self._settle_before(now, frame)
         if frame.audio:
             if self._is_gap(now) and self._limit(frame) is None:
@@ -117,25 +130,8 @@ class Segmenter:
             cuts += self._cut_at_limit()
         if self._closes_at is None and not (self._shortened and (frame.silent or not frame.audio)):
             self._arm(now)
-        return cuts
-
-    def _speech_goes_on(self, now: float) -> bool:
-        """Tell whether an utterance is open, nothing is due and no pause was made."""
-        rings_at, heard_at = self._rings_at, self._heard_at
-        if rings_at is None or heard_at is None or self._plays_until is not None:
-            return False
-        return self._closes_at is None and now <= rings_at and now <= heard_at + self._pause_s
-
-    def _go_on(self, frame: Frame, now: float) -> list[Cut]:
-        """Take one more frame of open speech before its pause runs out."""
-        speech = self._open
-        speech.add(frame)
-        self._heard_at = now
-        full = speech.size_bytes > self._max_bytes or speech.duration_ms >= self._max_ms
-        cuts = self._cut_at_limit() if full else []
-        if not (self._shortened and frame.silent):
-            self._rings_at = now + self._pause_s
-            self._shortened = False
+            if frame.audio and self._rings_at is not None and self._plays_until is None:
+                self.flows_until = self._rings_at
         return cuts
 
     def finish(self, frame: Frame | None, now: float) -> list[Cut]:
@@ -177,6 +173,7 @@ class Segmenter:
         wait_s = max(pause_ms, self._options.shortest_pause_ms) / 1000
         self._rings_at = min(self._rings_at, now + wait_s)
         self._shortened = True
+        self.flows_until = _NEVER
 
     def take_index(self, index: int | None) -> int | None:
         """Give an utterance that came whole its number, its own if it has one; None if that is used."""
@@ -205,6 +202,7 @@ class Segmenter:
             self._resume_listening(deadline)
         elif self._closes_at is None:
             self._closes_at = deadline + self._options.hangover_ms / 1000
+            self.flows_until = _NEVER
         else:
             return self._cut_for_pause(reason)
         return []
@@ -289,6 +287,7 @@ class Segmenter:
         self._rings_at = None
         self._closes_at = None
         self._shortened = False
+        self.flows_until = _NEVER
 
     def _resume_listening(self, at: float) -> None:
         self._plays_until = None

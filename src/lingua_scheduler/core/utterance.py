@@ -1,16 +1,17 @@
 """The audio of the utterance being spoken, and the quiet that may turn out to be its lead-in.
 
-Audio is put together once, when it is taken out. The newest frames stay apart from the older ones, because a
-cut in the middle of speech must leave a short tail behind, so that the end of the turn has something to
-carry it.
+Frames are kept as they came and put together once, when they are taken out. A cut in the middle of speech
+must leave a short tail behind, so that the end of the turn has something to carry it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from lingua_scheduler.core.audio import duration_ms, split_tail
-from lingua_scheduler.core.model import AudioFormat, Frame
+from lingua_scheduler.core.model import AudioFormat, Frame, believable_ms
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,96 +34,70 @@ class Speech:
 class OpenUtterance:
     """Frames in order of arrival, taken out whole or all but the tail; no byte is lost, none is doubled."""
 
-    __slots__ = (
-        "_body",
-        "_body_ms",
-        "_first_client_ms",
-        "_fmt",
-        "_rate",
-        "_recent_bytes",
-        "_recent_ms",
-        "_tail_bytes",
-        "_tail_ms",
-        "duration_ms",
-        "recent",
-        "size_bytes",
-    )
+    __slots__ = ("_fmt", "_rate", "_tail_bytes", "_tail_ms", "duration_ms", "frames", "size_bytes")
 
     def __init__(self, fmt: AudioFormat, rate: int, tail: Tail) -> None:
         self._fmt = fmt
         self._rate = rate
         self._tail_ms, self._tail_bytes = tail.ms, tail.max_bytes
-        self._body: list[bytes] = []  # audio of frames older than every frame of `recent`
-        self._body_ms = 0.0
-        self.size_bytes = 0  # all that is held
+        self.frames: list[Frame] = []
+        self.size_bytes = 0
         self.duration_ms = 0.0
-        self.recent: list[Frame] = []  # few; most sessions are silent, and an empty list costs nothing
-        self._recent_bytes = 0
-        self._recent_ms = 0.0
-        self._first_client_ms: int | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.recent)
+        return bool(self.frames)
 
     def add(self, frame: Frame) -> None:
         """Append a frame that has audio."""
-        recent, size = self.recent, len(frame.audio)
-        if not recent:
-            self._first_client_ms = frame.client_ms
-        recent.append(frame)
-        self._recent_bytes += size
-        self._recent_ms += frame.duration_ms
-        while (self._recent_ms > self._tail_ms or self._recent_bytes > self._tail_bytes) and len(recent) > 1:
-            self._melt()
-        self.size_bytes += size
-        self.duration_ms = self._body_ms + self._recent_ms
+        self.frames.append(frame)
+        self.size_bytes += len(frame.audio)
+        self.duration_ms += frame.duration_ms
 
     def take(self) -> Speech | None:
         """Take everything out; None if there is nothing."""
-        if not self.recent:
-            return None
-        while self.recent:
-            self._melt()
-        return self._take_body()
+        return self._take(len(self.frames))
 
     def take_head(self) -> Speech | None:
         """Take out all but the tail; None if what is held is one piece that cannot be divided."""
-        if len(self.recent) == 1 and (not self._body or self._recent_ms > 2 * self._tail_ms):
-            self._divide()
-        if not self._body:
-            return None
-        first = self.recent[0]
-        speech = self._take_body()
-        self._first_client_ms = first.client_ms
-        return speech
+        return self._take(self._tail_at())
 
-    def _divide(self) -> None:
-        """Replace the only recent frame, too long for a tail, by its two parts."""
-        frame = self.recent[0]
-        head, tail = split_tail(self._fmt, self._rate, frame.audio, self._tail_ms)
+    def _tail_at(self) -> int:
+        """Find where the tail begins; a single frame that is too long for a tail is divided."""
+        frames, at = self.frames, len(self.frames)
+        left_ms, left_bytes = self._tail_ms, self._tail_bytes
+        while at:
+            left_ms -= frames[at - 1].duration_ms
+            left_bytes -= len(frames[at - 1].audio)
+            if (left_ms < 0 or left_bytes < 0) and at < len(frames):
+                break
+            at -= 1
+        if frames and at == len(frames) - 1 and (not at or frames[at].duration_ms > 2 * self._tail_ms):
+            return at + self._divide(frames[at])
+        return at
+
+    def _divide(self, last: Frame) -> bool:
+        """Replace the last frame by its two parts; False when it has only one."""
+        head, tail = split_tail(self._fmt, self._rate, last.audio, self._tail_ms)
         if not head or not tail:
-            return
-        tail_ms = min(duration_ms(self._fmt, self._rate, tail), frame.duration_ms)
-        self._body.append(head)
-        self._body_ms += frame.duration_ms - tail_ms
-        self.recent[0] = Frame(tail, tail_ms, frame.silent, frame.client_ms)
-        self._recent_bytes = len(tail)
-        self._recent_ms = tail_ms
+            return False
+        tail_ms = min(duration_ms(self._fmt, self._rate, tail), last.duration_ms)
+        self.frames[-1:] = (
+            replace(last, audio=head, duration_ms=last.duration_ms - tail_ms),
+            replace(last, audio=tail, duration_ms=tail_ms),
+        )
+        return True
 
-    def _melt(self) -> None:
-        frame = self.recent.pop(0)
-        self._body.append(frame.audio)
-        self._body_ms += frame.duration_ms
-        self._recent_bytes -= len(frame.audio)
-        # Not a running difference when it empties: rounding errors must not outlive the frames.
-        self._recent_ms = self._recent_ms - frame.duration_ms if self.recent else 0.0
-
-    def _take_body(self) -> Speech:
-        speech = Speech(b"".join(self._body), round(self._body_ms), self._first_client_ms)
-        self._body = []
-        self._body_ms = 0.0
-        self.size_bytes, self.duration_ms = self._recent_bytes, self._recent_ms
-        return speech
+    def _take(self, count: int) -> Speech | None:
+        """Take out so many of the oldest frames."""
+        if not count:
+            return None
+        taken, self.frames = self.frames[:count], self.frames[count:]
+        audio = b"".join([frame.audio for frame in taken])
+        # Not a running difference: rounding errors must not outlive the frames.
+        self.size_bytes = sum([len(frame.audio) for frame in self.frames])
+        self.duration_ms = sum([frame.duration_ms for frame in self.frames], 0.0)
+        lasted_ms = sum([frame.duration_ms for frame in taken])
+        return Speech(audio, round(lasted_ms), believable_ms(taken[0].client_ms))
 
 
 class LeadIn:
@@ -141,6 +116,11 @@ class LeadIn:
     def size_bytes(self) -> int:
         """Bytes held."""
         return self._bytes
+
+    @property
+    def oldest(self) -> Frame | None:
+        """The frame that has waited longest."""
+        return self._frames[0] if self._frames else None
 
     def add(self, frame: Frame) -> None:
         """Keep a quiet frame and forget the oldest that no longer fit."""

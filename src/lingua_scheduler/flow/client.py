@@ -119,22 +119,21 @@ class ClientPeer:
     def received(self, message: FromClient) -> None:
         """Take one message; errors are answered and change nothing."""
         if type(message) is AudioChunk:  # what almost every message is
-            self._audio(message)
+            session = self._session
+            if session is None or session.closing or message.session_id != session.id:
+                raise InvalidSession("Session does not exist")
+            now = self._clock.now()
+            if now >= session.stirs_at or session.again is not None:
+                self._sessions.touch(session, now)
+            session.audio(message, now)
         elif isinstance(message, SessionInit):
             self._init(message)
         else:
             self._control(message)
 
-    def _audio(self, chunk: AudioChunk) -> None:
-        session = self._session
-        if session is None or session.closing or chunk.session_id != session.id:
-            raise InvalidSession("Session does not exist")
-        self._sessions.touch(session)
-        session.audio(chunk)
-
     def _control(self, message: FromClient) -> None:
         session = self._owned(message)
-        self._sessions.touch(session)
+        self._sessions.touch(session, self._clock.now())
         match message:
             case Utterance():
                 session.utterance(message)

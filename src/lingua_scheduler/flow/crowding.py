@@ -19,7 +19,7 @@ _ACTIONS = {Level.CROWDED: BackpressureAction.SLOW_DOWN, Level.FULL: Backpressur
 class Crowding:
     """How full one session is, and what its client is told about it."""
 
-    __slots__ = ("_clock", "_metrics", "_pressure", "_resume_ms", "_sink", "_warns", "calm")
+    __slots__ = ("_clock", "_metrics", "_resume_ms", "_sink", "_warns", "pressure")
 
     def __init__(
         self,
@@ -33,14 +33,13 @@ class Crowding:
         self._resume_ms = options.backpressure_resume_ms
         self._sink = sink
         self._clock, self._metrics = home
-        self._pressure = Pressure(options.max_open_utterances, repeat_s=options.backpressure_resume_ms / 1000)
-        self.calm = self._pressure.calm  # few jobs are open and nothing was dropped: there is nothing to say
+        self.pressure = Pressure(options.max_open_utterances, repeat_s=options.backpressure_resume_ms / 1000)
 
     def admits(self, unanswered: int) -> bool:
         """Tell a client that can hear it how full its session is; False when no more audio is taken."""
-        level = self._pressure.level(unanswered)
+        level = self.pressure.level(unanswered)
         if level and self._warns:
-            warning = self._pressure.warning(level, self._clock.now())
+            warning = self.pressure.warning(level, self._clock.now())
             if warning is not None:
                 action = _ACTIONS[warning].value
                 self._sink().post(Backpressure(action=action, resume_after_ms=self._resume_ms))
@@ -48,12 +47,12 @@ class Crowding:
 
     def over(self) -> None:
         """Audio is taken again: report what was dropped before."""
-        self._report(self._pressure.burst_over())
+        self._report(self.pressure.burst_over())
 
     def drop(self) -> None:
         """A piece of audio was not taken."""
         self._metrics.audio_frames_dropped_total.inc("crowded")
-        self._report(self._pressure.dropped(self._clock.now()))
+        self._report(self.pressure.dropped(self._clock.now()))
 
     def _report(self, chunks: int) -> None:
         if chunks:

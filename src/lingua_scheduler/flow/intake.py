@@ -14,7 +14,9 @@ of the room, each block with a final of its own. Quiet at that place is never an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+from msgspec.structs import replace
 
 from lingua_scheduler.aio import Alarms, Deadline
 from lingua_scheduler.clock import Clock
@@ -27,7 +29,7 @@ from lingua_scheduler.core.segmenter import Segmenter
 from lingua_scheduler.core.sequence import SequenceWindow
 from lingua_scheduler.errors import InvalidMessage
 from lingua_scheduler.flow.job import Brief
-from lingua_scheduler.flow.opening import Opening, SessionOptions, agree_audio, check_languages
+from lingua_scheduler.flow.opening import Opening, SessionOptions, agree_utterance
 from lingua_scheduler.metrics import Metrics
 from lingua_scheduler.wire.session import AudioChunk, Utterance
 
@@ -110,21 +112,25 @@ class Intake:
 
     # What the client says
 
-    def audio(self, chunk: AudioChunk) -> None:
+    def audio(self, chunk: AudioChunk, now: float) -> None:
         """Take one frame; it may end the utterance."""
         data, opening = chunk.payload or b"", self._opening
-        if opening.audio_format is AudioFormat.PCM16 and len(data) % 2:
+        if len(data) % 2 and opening.audio_format is AudioFormat.PCM16:
             raise InvalidMessage("Invalid message format: pcm16 audio has an odd number of bytes")
-        if not self._is_fresh(self._sequence, chunk.seq):
+        number, numbers, receipts = chunk.seq, self._sequence, self.receipts
+        if number == numbers.next:
+            numbers.next = number + 1
+        elif not self._is_fresh(numbers, number):
             return
         if self._terms is not opening:
             self._speak_as(opening)
-        self.receipts.take(chunk.seq, len(data))
-        self._take(data, chunk.client_ms, final=chunk.is_final)
+        frame = Frame(data, self._meter.add(data), False, chunk.client_timestamp_ms, receipts.newest)
+        receipts.newest = number
+        self._take(frame, now, final=chunk.is_final)
 
     def utterance(self, message: Utterance) -> None:
         """Take a whole utterance, which leaves in index order, or a piece of a stream."""
-        terms = self._terms_of(message)
+        terms = agree_utterance(message, self._opening)
         if message.utterance_index > self._segmenter.next_index + _FURTHEST_JUMP:
             raise InvalidMessage("Invalid message format: utterance_index is too far ahead")
         if self._is_piece(message, terms):
@@ -168,12 +174,18 @@ class Intake:
             self._metrics.audio_frames_dropped_total.inc("lost_by_client")
         return True
 
-    def _take(self, data: bytes, client_ms: int | None, *, final: bool) -> None:
-        now, segmenter = self._clock.now(), self._segmenter
+    def _take(self, frame: Frame, now: float, *, final: bool) -> None:
+        segmenter = self._segmenter
         self._metrics.audio_frames_total.value += 1
-        self._metrics.audio_bytes_total.value += len(data)
-        quiet = self._is_quiet(data)
-        frame = Frame(data, self._meter.add(data), quiet, client_ms)
+        self._metrics.audio_bytes_total.value += len(frame.audio)
+        if now <= segmenter.flows_until and not final and frame.audio and self._detector is None:
+            if cuts := segmenter.feed(frame, now):
+                self._launch(cuts)
+            self._spoken_at = now
+            return  # speech goes on, as with almost every frame; the alarm of the pause finds out by itself
+        quiet = self._is_quiet(frame.audio)
+        if quiet:
+            frame = replace(frame, silent=True)
         if final:
             self._spoken_at = now
             cuts = segmenter.finish(frame, now)
@@ -189,7 +201,7 @@ class Intake:
             self._silence.move(segmenter.deadline)
         else:
             self._launch(cuts)
-        if not quiet and data:
+        if not quiet and frame.audio:
             self._spoken_at = now
 
     def _is_quiet(self, data: bytes) -> bool:
@@ -221,10 +233,10 @@ class Intake:
             if self._detector is not None and not cut.reason.continues_turn:
                 self._detector.cut()
             if at == len(cuts):  # which of several has which frame is not told
-                self.receipts.leave(self._segmenter.buffered_bytes, into_job=True)
+                self.receipts.leave(self._segmenter.oldest, into_job=True)
             self._start(Brief.of_cut(cut, self._terms))
         if not cuts:
-            self.receipts.leave(self._segmenter.buffered_bytes)
+            self.receipts.leave(self._segmenter.oldest)
         if cuts and self._whole:
             self._launch_whole(self._whole.expect(self._segmenter.next_index))
         self._silence.move(self._segmenter.deadline)
@@ -251,26 +263,6 @@ class Intake:
 
     # Utterances
 
-    def _terms_of(self, message: Utterance) -> Opening:
-        """What this utterance is to be translated like; what it leaves open is as the session agreed."""
-        audio_format, rate = agree_audio(message.audio_format, message.sample_rate)
-        languages = replace(
-            self._opening.languages,
-            src=message.src_lang.lower(),
-            tgt=message.tgt_lang.lower(),
-            dialect=message.dialect,
-        )
-        check_languages(languages)
-        return replace(
-            self._opening,
-            languages=languages,
-            audio_format=audio_format,
-            sample_rate=rate,
-            features=message.features or self._opening.features,
-            pipeline=message.pipeline.filled() if message.pipeline else self._opening.pipeline,
-            adaptive=True,
-        )
-
     def _is_piece(self, message: Utterance, terms: Opening) -> bool:
         """A short one is a piece of a stream, unless it says that it is complete and none is open."""
         lasts_ms = duration_ms(terms.audio_format, terms.sample_rate, message.audio)
@@ -283,8 +275,8 @@ class Intake:
             return
         self._speak_as(terms)
         self._segmenter.skip_to(message.utterance_index)
-        self.receipts.take(None, len(message.audio))
-        self._take(message.audio, None, final=message.manual_cut)
+        frame = Frame(message.audio, self._meter.add(message.audio), after=self.receipts.newest)
+        self._take(frame, self._clock.now(), final=message.manual_cut)
         self._piecewise = self._segmenter.speaking
 
     def _stop_waiting_for_index(self) -> None:

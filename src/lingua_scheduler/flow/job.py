@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -136,15 +137,18 @@ class Brief(msgspec.Struct, frozen=True):
 
     def needs(self) -> Requirements:
         """Tell what its pipeline and its features ask of a node."""
-        steps = Steps(**msgspec.structs.asdict(self.pipeline))
-        needs = required(steps, msgspec.structs.asdict(self.features) if self.features else {})
-        if self.text is None:
-            return needs
-        return replace(needs, services=(needs.services - {"asr"}) | {TEXT_JOBS})
+        return _needs(self.pipeline, self.features, self.text is None)
 
     def with_audio(self, audio: bytes) -> Brief:
         """The same about other audio."""
         return msgspec.structs.replace(self, cut=msgspec.structs.replace(self.cut, audio=audio))
+
+
+@lru_cache(maxsize=256)
+def _needs(pipeline: Pipeline, features: Features | None, hears: bool) -> Requirements:  # noqa: FBT001 a key
+    steps = Steps(**msgspec.structs.asdict(pipeline))
+    needs = required(steps, msgspec.structs.asdict(features) if features else {})
+    return needs if hears else replace(needs, services=(needs.services - {"asr"}) | {TEXT_JOBS})
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

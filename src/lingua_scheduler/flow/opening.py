@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
@@ -12,7 +12,7 @@ from lingua_scheduler.core.segmentation import SegmenterOptions
 from lingua_scheduler.errors import CorruptValue, InvalidMessage, UnsupportedFeature
 from lingua_scheduler.tracing.context import Context, read_traceparent
 from lingua_scheduler.wire.common import Features, Pipeline
-from lingua_scheduler.wire.session import SessionInit
+from lingua_scheduler.wire.session import SessionInit, Utterance
 
 _Ms = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -101,7 +101,7 @@ def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions
     """Settle what the session will be; UnsupportedFeature or InvalidMessage when it cannot be."""
     languages = _languages(wish)
     parent = read_traceparent(wish.traceparent)
-    audio_format, sample_rate = agree_audio(wish.audio_format, wish.sample_rate)
+    audio_format, sample_rate = _agree_audio(wish.audio_format, wish.sample_rate)
     return Opening(
         trace_id=_trace_id(wish, parent),
         tenant_id=wish.tenant_id,
@@ -120,6 +120,27 @@ def agree(wish: SessionInit, options: SessionOptions, defaults: SegmenterOptions
         resumes=wish.supports_resume is True,
         traceparent=parent.traceparent if parent else None,
         plain_voice=wish.audio_format is None,
+    )
+
+
+def agree_utterance(message: Utterance, session: Opening) -> Opening:
+    """Settle how one utterance is to be translated; what it leaves open is as the session agreed."""
+    audio_format, sample_rate = _agree_audio(message.audio_format, message.sample_rate)
+    languages = replace(
+        session.languages,
+        src=message.src_lang.lower(),
+        tgt=message.tgt_lang.lower(),
+        dialect=message.dialect,
+    )
+    _check_languages(languages)
+    return replace(
+        session,
+        languages=languages,
+        audio_format=audio_format,
+        sample_rate=sample_rate,
+        features=message.features or session.features,
+        pipeline=message.pipeline.filled() if message.pipeline else session.pipeline,
+        adaptive=True,
     )
 
 
@@ -153,11 +174,11 @@ def _languages(wish: SessionInit) -> Languages:
         lang_b=wish.lang_b.lower() if wish.lang_b else None,
         auto_langs=tuple(lang.lower() for lang in wish.auto_langs or ()),
     )
-    check_languages(languages)
+    _check_languages(languages)
     return languages
 
 
-def check_languages(languages: Languages) -> None:
+def _check_languages(languages: Languages) -> None:
     """InvalidMessage when no node could ever translate this."""
     if not languages.spoken():
         raise InvalidMessage("src_lang 'auto' needs lang_a and lang_b, or auto_langs")
@@ -165,7 +186,7 @@ def check_languages(languages: Languages) -> None:
         raise InvalidMessage("tgt_lang must name a language")
 
 
-def agree_audio(audio_format: str | None, sample_rate: int | None) -> tuple[AudioFormat, int]:
+def _agree_audio(audio_format: str | None, sample_rate: int | None) -> tuple[AudioFormat, int]:
     """Settle how audio is to be read; UnsupportedFeature when it cannot be."""
     try:
         kind = AudioFormat(audio_format or "opus")

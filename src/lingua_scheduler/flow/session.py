@@ -55,6 +55,7 @@ class Session:
         "moving",
         "opening",
         "room",
+        "stirs_at",
         "unsure",
         "unwritten_ends",
     )
@@ -78,6 +79,7 @@ class Session:
         self.began_ms: int | None = None  # when it was opened or taken up here, if a transcript is kept
         self.closing = False
         self.ended = False
+        self.stirs_at = 0.0  # from then on a message is worth noting that the client is active: see Sessions
         self.jobs: dict[JobId, Job] = {}
         self.unwritten_ends = 0  # of jobs that ended before they were written
         self.room: str | None = None  # the code of the room it is in
@@ -105,15 +107,15 @@ class Session:
 
     # What the client says
 
-    def audio(self, chunk: AudioChunk) -> None:
+    def audio(self, chunk: AudioChunk, now: float) -> None:
         """Take one frame, unless too much is unanswered; a final one is always taken."""
-        if self._crowding.calm(len(self.jobs) + self._undecided):
-            self._intake.audio(chunk)
+        if len(self.jobs) + self._undecided <= self._crowding.pressure.few:
+            self._intake.audio(chunk, now)
             if self._receipting.wanted:
                 self._receipting.give(pace_s=QUIET_S)
         elif self._crowding.admits(self._unanswered) or chunk.is_final:
             self._crowding.over()
-            self._intake.audio(chunk)
+            self._intake.audio(chunk, now)
             self._receipting.give(pace_s=QUIET_S)
         else:
             self._crowding.drop()

@@ -110,10 +110,10 @@ class Sessions:
         self._enter(session)
         self._wait_for_client(session)
 
-    def touch(self, session: Session) -> None:
+    def touch(self, session: Session, now: float) -> None:
         """The client said something: it has its latest token."""
         session.again = None
-        if self._around.clock.now() >= self._active_at[session.id] + _STIR_S:
+        if now >= session.stirs_at:
             self._stir(session)
 
     def attach(self, session: Session, sink: Sink) -> None:
@@ -211,7 +211,8 @@ class Sessions:
         return closing.deadline if closing else None
 
     def _stir(self, session: Session) -> None:
-        self._active_at[session.id] = self._around.clock.now()
+        self._active_at[session.id] = now = self._around.clock.now()
+        session.stirs_at = now + _STIR_S
         self._sessions.move_to_end(session.id)
 
     def _wait_for_client(self, session: Session, *, longer_s: float | None = None) -> None:

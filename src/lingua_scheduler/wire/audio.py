@@ -22,32 +22,37 @@ FINAL_FRAME = 0x02
 
 _AUDIO = struct.Struct("<BBIIBB")
 _FINAL = struct.Struct("<BBII")
+_AUDIO_BYTES, _read_audio = _AUDIO.size, _AUDIO.unpack_from
+_FINAL_BYTES, _read_final = _FINAL.size, _FINAL.unpack_from
 _WRAP = 2**32
+_LOW_BITS = _WRAP - 1
+_HALF_WRAP = _WRAP // 2
 _ID = re.compile(ID_PATTERN.encode())
+_ID_BYTES = bytes(each for each in range(256) if _ID.match(bytes((each,))))
 
 
 def parse_frame(data: bytes, now_ms: int, options: WireOptions = DEFAULT_OPTIONS) -> AudioChunk:
     """Read one binary frame, or raise `InvalidMessage`; the clock is completed to the time nearest to now."""
-    kind = data[0] if data else None
-    if kind == AUDIO_FRAME and len(data) >= _AUDIO.size:
-        _, length, seq, clock, final, _ = _AUDIO.unpack_from(data)
-        end = _AUDIO.size + length
-        session_id, payload = data[_AUDIO.size : end], data[end:]
-    elif kind == FINAL_FRAME and len(data) >= _FINAL.size:
-        _, length, seq, clock = _FINAL.unpack_from(data)
-        session_id, payload, final = data[_FINAL.size :], b"", 1
+    size = len(data)
+    if size >= _AUDIO_BYTES and data[0] == AUDIO_FRAME:
+        _, length, seq, clock, final, _ = _read_audio(data)
+        end = _AUDIO_BYTES + length
+        session_id, payload = data[_AUDIO_BYTES:end], data[end:]
+    elif size >= _FINAL_BYTES and data[0] == FINAL_FRAME:
+        _, length, seq, clock = _read_final(data)
+        session_id, payload, final = data[_FINAL_BYTES:], b"", 1
     else:
         raise invalid(BadInput.FRAME, "not an audio frame")
-    if final > 1 or len(session_id) != length or length > ID_CHARS or not _ID.match(session_id):
+    if final > 1 or len(session_id) != length or not 0 < length <= ID_CHARS or session_id.strip(_ID_BYTES):
         raise invalid(BadInput.FRAME, "the audio frame's header is wrong")
     if len(payload) > options.audio_frame_bytes:
         raise invalid(BadInput.SIZE, "the audio frame is too large")
     return AudioChunk(
-        session_id=session_id.decode("ascii"),
+        session_id=session_id.decode(),
         seq=seq,
         is_final=final == 1,
         payload=payload,
-        client_timestamp_ms=_nearest(clock, now_ms),
+        client_timestamp_ms=now_ms + _HALF_WRAP - ((now_ms - clock + _HALF_WRAP) & _LOW_BITS),
     )
 
 
@@ -59,9 +64,3 @@ def build_frame(chunk: AudioChunk) -> bytes:
         return _FINAL.pack(FINAL_FRAME, len(session_id), seq, clock) + session_id
     header = _AUDIO.pack(AUDIO_FRAME, len(session_id), seq, clock, chunk.is_final, 0)
     return header + session_id + chunk.audio
-
-
-def _nearest(clock: int, now_ms: int) -> int:
-    """Find the time closest to now that has these lower 32 bits."""
-    behind_ms = (now_ms - clock) % _WRAP
-    return now_ms - behind_ms if behind_ms < _WRAP // 2 else now_ms - behind_ms + _WRAP

@@ -128,14 +128,20 @@ def _exceeds(message: Any, size: int, options: WireOptions) -> bool:
     return size > options.control_bytes if exceeds is None else exceeds(message, size, options)
 
 
+_LIST = ord("[")
 _BRACKETS = bytes.maketrans(b"[{]}", b"(())")
 _ALL_BUT_BRACKETS_AND_QUOTES = bytes(set(range(256)) - set(b'[{]}"'))
 
 
+def _is_flat(data: bytes) -> bool:
+    """Tell whether one object is all there is, as with every audio frame."""
+    return data.rfind(b"{") <= 0 and _LIST not in data
+
+
 def _too_deep(data: bytes, depth: int) -> bool:
     """Tell whether objects and lists nest deeper than this, without a step of Python per byte."""
-    if data.find(b"{", 1) < 0 and data.find(b"[") < 0:
-        return False  # flat, as every audio frame is
+    if _is_flat(data):
+        return False
     if data.count(b"{") + data.count(b"[") <= depth:
         return False
     nesting = _nesting(data)
@@ -185,7 +191,7 @@ class _Direction(Generic[M]):
         small = min(options.control_bytes, options.audio_frame_bytes)
 
         def read_one(data: bytes) -> M:
-            if len(data) <= small and data.find(b"{", 1) < 0 and data.find(b"[") < 0:
+            if len(data) <= small and _is_flat(data):
                 try:
                     return read(data)
                 except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from lingua_scheduler.core.model import believable_ms
 from lingua_scheduler.wire.common import (
     Count,
     Features,
@@ -18,8 +19,6 @@ from lingua_scheduler.wire.common import (
     SampleRate,
     forget_bad_trace,
 )
-
-_LATEST_MS = 2**53
 
 
 class AudioChunk(Message, tag="audio_chunk", frozen=True, kw_only=True):
@@ -42,10 +41,7 @@ class AudioChunk(Message, tag="audio_chunk", frozen=True, kw_only=True):
     @property
     def client_ms(self) -> int | None:
         """The client's clock, if it is a believable number of milliseconds."""
-        said = self.client_timestamp_ms
-        if said is None or isinstance(said, str) or not 0 < said < _LATEST_MS:
-            return None
-        return int(said)
+        return believable_ms(self.client_timestamp_ms)
 
 
 class AudioAck(Message, tag="audio_ack", frozen=True, kw_only=True):

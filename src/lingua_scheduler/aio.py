@@ -1,18 +1,33 @@
-"""Tasks that are never lost, and one heap of alarms for a whole instance."""
+"""Tasks that are never lost, one heap of alarms for a whole instance, and work that lets others run."""
 
 from __future__ import annotations
 
 import asyncio
 import heapq
 import itertools
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import suppress
-from typing import Any
+from time import perf_counter
+from typing import Any, TypeVar
 
 from lingua_scheduler.clock import Clock, Handle
 from lingua_scheduler.log import get_logger
 
 _log = get_logger(__name__)
+
+_SLICE_S = 0.001  # what work on many things takes of the event loop at a time
+
+_Item = TypeVar("_Item")
+
+
+async def unhurried(items: Iterable[_Item]) -> AsyncIterator[_Item]:
+    """Give the items, which must not change meanwhile, and let others run about once a millisecond."""
+    until = perf_counter() + _SLICE_S
+    for item in items:
+        yield item
+        if perf_counter() >= until:
+            await asyncio.sleep(0)
+            until = perf_counter() + _SLICE_S
 
 
 class Tasks:

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from lingua_scheduler.admin.siblings import ALONE, Siblings
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.config import Config
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
@@ -125,16 +126,16 @@ class Instance(Front):
     async def _look_around(self) -> None:
         before = self.company.reachable
         await self.company.look()
-        newcomers = self.company.reachable - before
-        self._nodes_changed([facts for facts in self.snapshot.nodes() if facts.owner in newcomers])
+        if newcomers := self.company.reachable - before:
+            await self._nodes_changed([facts for facts in self.snapshot.nodes() if facts.owner in newcomers])
         self.rooms.look()
         await self.adoption.adopt_missing(self.company.absent)
 
     async def _refresh(self) -> None:
-        self._nodes_changed(await self.snapshot.refresh(self.stores.nodes))
+        await self._nodes_changed(await self.snapshot.refresh(self.stores.nodes))
 
-    def _nodes_changed(self, changed: list[NodeFacts]) -> None:
-        for facts in changed:
+    async def _nodes_changed(self, changed: list[NodeFacts]) -> None:
+        async for facts in unhurried(changed):
             self.dispatch.waiting.capacity(facts, facts.free)
             link = self.routing.link(facts.node_id) if facts.closed is Exclusion.OFFLINE else None
             if link is not None:

@@ -103,6 +103,30 @@ def test_clients_cannot_make_it_remember_without_end(snapshot):
     assert len(snapshot._fitting) <= 1024
 
 
+def test_alike_nodes_are_shown_as_one_while_any_of_them_is_open(snapshot):
+    snapshot.put(facts("n1", closed=Exclusion.OFFLINE))
+    snapshot.put(facts("n2"))
+    snapshot.put(facts("n3", **languages("de"), closed=Exclusion.STATUS_NOT_READY))
+    (kind,) = snapshot.open_kinds()
+    assert (kind.asr, kind.closed) == (facts().asr, None)
+    snapshot.put(facts("n2", closed=Exclusion.CAPACITY_EXCEEDED))
+    assert snapshot.open_kinds() == []
+
+
+# What changed
+
+
+def test_it_names_who_came_changed_or_left_once(snapshot):
+    for name in ("n1", "n2", "n3"):
+        snapshot.put(facts(name))
+    assert sorted(snapshot.changed()) == ["n1", "n2", "n3"]
+    assert snapshot.changed() == []
+    snapshot.put(facts("n1", max_jobs=9))
+    snapshot.drop(facts("n2").node_id)
+    snapshot.drop(facts("stranger").node_id)
+    assert sorted(snapshot.changed()) == ["n1", "n2"]
+
+
 # Why not
 
 
@@ -168,6 +192,18 @@ async def test_a_redis_that_forgot_everything_empties_it(snapshot, ledgers):
     changed = await snapshot.refresh(ledgers.nodes)
     assert {(node.node_id, node.closed) for node in changed} == {("n1", Exclusion.OFFLINE), ("n2", None)}
     assert [node.node_id for node in snapshot.nodes()] == ["n2"]
+
+
+async def test_many_nodes_are_learnt_and_forgotten_together(snapshot, ledgers):
+    epochs = {f"n{number:03}": await ledgers.register(facts(f"n{number:03}")) for number in range(120)}
+    changed = await snapshot.refresh(ledgers.nodes)
+    assert sorted(node.node_id for node in changed) == sorted(epochs)
+    assert len(snapshot.nodes()) == len(snapshot.changed()) == 120
+    for name in list(epochs)[::2]:
+        await ledgers.nodes.leave(facts(name).node_id, POOL, epoch=epochs[name])
+    changed = await snapshot.refresh(ledgers.nodes)
+    assert {node.node_id for node in changed if node.closed is Exclusion.OFFLINE} == {*list(epochs)[::2]}
+    assert {node.node_id for node in snapshot.nodes()} == {*list(epochs)[1::2]}
 
 
 async def test_every_pool_is_followed(ledgers):

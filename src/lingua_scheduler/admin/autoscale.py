@@ -6,7 +6,7 @@ all of them together.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -14,13 +14,12 @@ from aiohttp import web
 
 from lingua_scheduler.admin.census import Census, Kind, Load
 from lingua_scheduler.admin.endpoint import BadParameter, word
+from lingua_scheduler.admin.muster import Ability, Supply
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.autoscale import AutoscaleOptions, Steady, nodes_for
 from lingua_scheduler.core.company import Presence
-from lingua_scheduler.core.model import InstanceId, NodeId, Pair, PoolId
-from lingua_scheduler.core.placement import NodeFacts
+from lingua_scheduler.core.model import InstanceId, Pair, PoolId
 from lingua_scheduler.metrics import Metrics
-from lingua_scheduler.store.survey import About
 
 _TOLD = 32  # kinds of jobs that an instance tells the others about
 _LOAD = "load"
@@ -83,47 +82,6 @@ class Scaling:
         return ScalingAnswer(**msgspec.structs.asdict(chosen), groups=tuple(self.groups.values()))
 
 
-@dataclass(slots=True)
-class _Supply:
-    """Nodes that could take jobs of a group; when they are alike, one of them stands for all."""
-
-    example: NodeFacts | None = None
-    nodes: int = 0
-    slots: int = 0
-    free: int = 0
-
-    def add(self, nodes: int, slots: int, free: int) -> None:
-        self.nodes += nodes
-        self.slots += slots
-        self.free += free
-
-    @classmethod
-    def of_each_kind(cls, nodes: Iterable[NodeFacts], abouts: Mapping[NodeId, About]) -> list[_Supply]:
-        """Count open nodes by what they can do: there are many nodes, and few kinds."""
-        kinds: dict[tuple[PoolId, frozenset[str], frozenset[str]], _Supply] = {}
-        for facts in nodes:
-            if facts.closed is not None or facts.private:
-                continue
-            kind = kinds.setdefault((facts.pool, facts.asr, facts.semantic), cls(facts))
-            about = abouts.get(facts.node_id)
-            taken = facts.running_jobs if about is None else about.jobs
-            kind.add(1, facts.max_jobs, max(0, facts.max_jobs - taken))
-        return list(kinds.values())
-
-    @classmethod
-    def of_row(cls, row: Row, kinds: Iterable[_Supply]) -> _Supply:
-        """Add up the kinds that could take jobs of this group."""
-        pool, label = row
-        pairs, total = pairs_of(label), cls()
-        for kind in kinds:
-            facts = kind.example
-            if facts is None or pool not in (None, facts.pool):
-                continue
-            if label == _ALL or facts.serves(pairs):
-                total.add(kind.nodes, kind.slots, kind.free)
-        return total
-
-
 class Autoscaler:
     """Turns the load of all instances into a number of nodes for each group."""
 
@@ -148,24 +106,17 @@ class Autoscaler:
         """Tell the other instances the load of this one."""
         return dict(self._told)
 
-    def look(
-        self,
-        nodes: list[NodeFacts],
-        abouts: Mapping[NodeId, About],
-        living: Mapping[InstanceId, Presence],
-    ) -> Scaling:
+    def look(self, supplies: Mapping[Ability, Supply], living: Mapping[InstanceId, Presence]) -> Scaling:
         """Look at the load and the nodes of now."""
         loads = self._census.look()
         self._tell(loads)
         others = [presence.about for each, presence in living.items() if each != self._id]
         slots = _summed(loads, others, self._options)
-        kinds = _Supply.of_each_kind(nodes, abouts)
-        now, groups = self._clock.now(), {}
+        now, groups, own = self._clock.now(), {}, _by_row(loads)
         for row in sorted({*slots, *self._steady}, key=lambda row: (row[0] is not None, row[0] or 0, row[1])):
-            supply = _Supply.of_row(row, kinds)
-            group = self._group(row, slots.get(row, 0.0), supply, now)
+            group = self._group(row, slots.get(row, 0.0), _supply_of(row, supplies), now)
             if row in slots or group.desired_nodes > self._options.min_nodes:
-                groups[row] = _with_loads(group, row, loads)
+                groups[row] = _with_loads(group, own.get(row, ()))
             else:
                 del self._steady[row]
         total = groups[None, _ALL]
@@ -178,7 +129,7 @@ class Autoscaler:
         self._export(groups)
         return Scaling(groups, self._options.min_nodes)
 
-    def _group(self, row: Row, slots: float, supply: _Supply, now: float) -> ScalingGroup:
+    def _group(self, row: Row, slots: float, supply: Supply, now: float) -> ScalingGroup:
         each = supply.slots / supply.nodes if supply.nodes else self._options.slots_per_node
         wish = nodes_for(slots, each, self._options)
         steady = self._steady.get(row)
@@ -239,6 +190,16 @@ def pairs_of(label: str) -> tuple[Pair, ...]:
     return tuple(Pair(src, tgt) for src, colon, tgt in parts if colon)
 
 
+def _supply_of(row: Row, supplies: Mapping[Ability, Supply]) -> Supply:
+    """Add up the nodes that could take jobs of a group."""
+    pool, label = row
+    pairs, total = pairs_of(label), Supply()
+    for ability, supply in supplies.items():
+        if pool in (None, ability.pool) and (label == _ALL or ability.serves(pairs)):
+            total.add(supply.nodes, supply.slots, supply.free)
+    return total
+
+
 def _rows(pool: PoolId, label: str) -> tuple[Row, ...]:
     """Name every group that a kind of job belongs to."""
     return (None, _ALL), (None, label), (pool, _ALL), (pool, label)
@@ -261,9 +222,16 @@ def _summed(
     return slots
 
 
-def _with_loads(group: ScalingGroup, row: Row, loads: Mapping[Kind, Load]) -> ScalingGroup:
+def _by_row(loads: Mapping[Kind, Load]) -> dict[Row, list[Load]]:
+    found: dict[Row, list[Load]] = {}
+    for (pool, pairs), load in loads.items():
+        for row in _rows(pool, pair_label(pairs)):
+            found.setdefault(row, []).append(load)
+    return found
+
+
+def _with_loads(group: ScalingGroup, own: Sequence[Load]) -> ScalingGroup:
     """Add what this instance measured itself."""
-    own = [load for (pool, pairs), load in loads.items() if row in _rows(pool, pair_label(pairs))]
     arrivals = sum(load.demand.arrivals_per_s for load in own)
     work_s = sum(load.demand.arrivals_per_s * load.demand.service_s for load in own)
     return msgspec.structs.replace(

@@ -62,17 +62,17 @@ class Boards:
             stale=self._model.age_s() > STALE_S,
             missing=tuple(sorted(self._trend_keeper.missing_reasons().items())),
         )
-        return self._model.answer(
+        return await self._model.answer(
             request, ("troubles", here), lambda picture: self._troubleshooter.troubles(picture, here)
         )
 
     async def _trends(self, request: web.Request) -> web.Response:
-        return self._model.answer(request, "trends", self._trend_keeper.trends)
+        return await self._model.answer(request, "trends", self._trend_keeper.trends)
 
     async def _pairs(self, request: web.Request) -> web.Response:
         lang = word(request, "lang").lower()
-        return self._model.answer(request, ("pairs", lang), lambda picture: pair_table(picture, lang))
+        return await self._model.answer(request, ("pairs", lang), lambda picture: pair_table(picture, lang))
 
     async def _power(self, request: web.Request) -> web.Response:
         page = limit(request), word(request, "cursor")
-        return self._model.answer(request, ("power", *page), lambda picture: power_page(picture, *page))
+        return await self._model.answer(request, ("power", *page), lambda picture: power_page(picture, *page))

@@ -9,6 +9,7 @@ import msgspec
 from lingua_scheduler import __version__
 from lingua_scheduler.admin.nodes import NodeRow, NodeViews, exclusion
 from lingua_scheduler.admin.read_model import Picture
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.company import Presence
 from lingua_scheduler.core.placement import Exclusion
 from lingua_scheduler.store.survey import Mail
@@ -83,21 +84,22 @@ class ClusterViews:
         self._key_prefix = key_prefix
         self._nodes = nodes
 
-    def cluster(self, picture: Picture, limit: int, cursor: str) -> Cluster:
+    async def cluster(self, picture: Picture, limit: int, cursor: str) -> Cluster:
         """Show everything, with so many nodes from the one after the cursor on."""
-        page = self._nodes.page(picture, limit, cursor)
+        page = await self._nodes.page(picture, limit, cursor)
         rows = [self._instance(picture, each) for _, each in sorted(picture.living.items())]
-        online = [facts for facts in picture.nodes if exclusion(picture, facts) is not Exclusion.OFFLINE]
+        online = ready = 0
+        async for facts in unhurried(picture.nodes):
+            if exclusion(picture, facts) is not Exclusion.OFFLINE:
+                online += 1
+                ready += facts.types >= _CORE_TYPES and facts.closed is not Exclusion.STATUS_NOT_READY
         return Cluster(
             instances=rows,
             total_instances=len(rows),
             online_instances=sum(row.is_online for row in rows),
             total_nodes=page.total,
-            online_nodes=len(online),
-            ready_nodes=sum(
-                facts.types >= _CORE_TYPES and facts.closed is not Exclusion.STATUS_NOT_READY
-                for facts in online
-            ),
+            online_nodes=online,
+            ready_nodes=ready,
             total_sessions=sum(row.sessions_owned for row in rows),
             total_jobs=sum(row.jobs_open for row in rows),
             total_pending=sum(row.inbox_pending for row in rows),

@@ -9,6 +9,7 @@ import msgspec
 from lingua_scheduler.admin.census import percentile
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.catalogue import Standing
 from lingua_scheduler.instruments import OTHER, CounterBy
 from lingua_scheduler.metrics import Metrics
@@ -136,7 +137,7 @@ class CounterViews:
         self._rules = rules
         metrics.web_task_pause_ms.set(pause_ms)
 
-    def counters(self, picture: Picture) -> Counters:
+    async def counters(self, picture: Picture) -> Counters:
         """Show what was counted since the start."""
         metrics = self._metrics
         return Counters(
@@ -147,7 +148,7 @@ class CounterViews:
             ),
             service_catalog=_catalogue(picture.services),
             model_not_available=self._model_not_available(),
-            dispatch_exclude=DispatchExclude(self._excluded(picture)),
+            dispatch_exclude=DispatchExclude(await self._excluded(picture)),
             web_task_segmentation=self._segmentation(),
             observability=self._slowness(),
             asr=AsrCounters(self._latency()),
@@ -182,9 +183,9 @@ class CounterViews:
             slow_path_by_path=_top(slow),
         )
 
-    def _excluded(self, picture: Picture) -> list[ExcludedNodes]:
+    async def _excluded(self, picture: Picture) -> list[ExcludedNodes]:
         sample: dict[str, list[str]] = {}
-        for facts in picture.nodes:
+        async for facts in unhurried(picture.nodes):
             reason = exclusion(picture, facts)
             named = sample.setdefault(reason.value, []) if reason is not None else None
             if named is not None and len(named) < _SAMPLE:

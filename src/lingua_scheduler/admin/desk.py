@@ -158,7 +158,8 @@ class Desk:
     async def refresh(self) -> None:
         """Look at the deployment again."""
         await self.model.refresh()
-        self._home.losses.review(*self.model.present())
+        losses = self._home.losses
+        losses.review(*self.model.present(losses.nodes))
         self._trends.look(self.model.picture)
 
     def about(self) -> dict[str, int]:
@@ -172,4 +173,4 @@ class Desk:
         }
 
     async def _document(self, request: web.Request) -> web.Response:
-        return self.model.answer(request, "openapi", lambda _: msgspec.Raw(self._text))
+        return await self.model.answer(request, "openapi", lambda _: msgspec.Raw(self._text))

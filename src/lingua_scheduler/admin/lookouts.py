@@ -101,20 +101,20 @@ class Lookouts:
         ]
 
     async def _stats(self, request: web.Request) -> web.Response:
-        return self._model.answer(request, "stats", stats)
+        return await self._model.answer(request, "stats", stats)
 
     async def _metrics(self, request: web.Request) -> web.Response:
-        return self._model.answer(request, "metrics", self._counters.counters)
+        return await self._model.answer(request, "metrics", self._counters.counters)
 
     async def _cluster(self, request: web.Request) -> web.Response:
         page = limit(request), word(request, "cursor")
-        return self._model.answer(
+        return await self._model.answer(
             request, ("cluster", *page), lambda picture: self._cluster_view.cluster(picture, *page)
         )
 
     async def _nodes(self, request: web.Request) -> web.Response:
         page = limit(request), word(request, "cursor"), NodeFilter.of(request)
-        return self._model.answer(
+        return await self._model.answer(
             request, ("nodes", *page), lambda picture: self._nodes_view.page(picture, *page)
         )
 
@@ -123,11 +123,11 @@ class Lookouts:
         found = self._nodes_view.detail(self._model.picture, node_id)
         if found is None:
             return problem(404, "Not Found", "no node with this id is known")
-        return self._model.answer(request, ("node", node_id), lambda _: found)
+        return await self._model.answer(request, ("node", node_id), lambda _: found)
 
     async def _sessions(self, request: web.Request) -> web.Response:
         page = limit(request), word(request, "cursor")
-        return self._model.answer(
+        return await self._model.answer(
             request, ("sessions", *page), lambda _: session_page(self._sessions_here(), *page)
         )
 
@@ -141,13 +141,13 @@ class Lookouts:
 
     async def _autoscale(self, request: web.Request) -> web.Response:
         group = asked_group(request)
-        return self._model.answer(
+        return await self._model.answer(
             request, ("autoscale", *group), lambda picture: picture.scaling.answer(*group)
         )
 
     async def _dead_letters(self, request: web.Request) -> web.Response:
         most = limit(request)
-        return self._model.answer(request, ("dead", most), lambda picture: dead_letters(picture, most))
+        return await self._model.answer(request, ("dead", most), lambda picture: dead_letters(picture, most))
 
 
 def _look(path: str, about: str, handler: Handler, answer: Any, **more: Any) -> Endpoint:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +13,7 @@ from aiohttp import web
 from lingua_scheduler.admin.endpoint import BadParameter, Parameter, query_word, word
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.said import Said, number, rows, table, text
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.store.survey import About
@@ -139,21 +142,25 @@ class NodeViews:
     def __init__(self, lease_ms: int) -> None:
         self._lease_ms = lease_ms  # of a node that did not ask for a shorter one
 
-    def page(self, picture: Picture, limit: int, cursor: str, wanted: NodeFilter | None = None) -> NodePage:
+    async def page(
+        self, picture: Picture, limit: int, cursor: str, wanted: NodeFilter | None = None
+    ) -> NodePage:
         """Show some nodes, from the one after the cursor on."""
-        matched = [facts for facts in picture.nodes if wanted is None or wanted.takes(picture, facts)]
-        after = [facts for facts in matched if facts.node_id > cursor]
-        shown = after[:limit]
+        matched: Sequence[NodeFacts] = picture.nodes
+        if wanted is not None and wanted != NodeFilter():
+            matched = [facts async for facts in unhurried(picture.nodes) if wanted.takes(picture, facts)]
+        first = bisect_right(matched, cursor, key=lambda facts: facts.node_id)
+        shown = matched[first : first + limit]
         return NodePage(
             total=len(picture.nodes),
             matched=len(matched),
             nodes=[self.row(picture, facts) for facts in shown],
-            next=shown[-1].node_id if len(after) > limit else None,
+            next=shown[-1].node_id if len(matched) > first + limit else None,
         )
 
     def detail(self, picture: Picture, node_id: NodeId) -> NodeDetail | None:
         """Show one node; None when nobody knows it."""
-        facts = next((each for each in picture.nodes if each.node_id == node_id), None)
+        facts = picture.node(node_id)
         if facts is None:
             return None
         about = picture.abouts.get(node_id, About())

@@ -104,7 +104,7 @@ class Pages:
         return _answer(request, found)
 
     async def _languages(self, _request: web.Request) -> web.Response:
-        answer = json_answer(ServedLanguages(served_languages(self._snapshot.nodes())))
+        answer = json_answer(ServedLanguages(served_languages(self._snapshot.open_kinds())))
         answer.headers.update({hdrs.CACHE_CONTROL: "no-store", "X-Content-Type-Options": "nosniff"})
         return answer
 

@@ -11,6 +11,7 @@ from lingua_scheduler.admin.autoscale import ScalingGroup, pairs_of
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.sessions import read_pairs
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.model import Pair
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 
@@ -75,10 +76,10 @@ Kinds = dict[tuple[frozenset[str], frozenset[str]], Supply]
 """Nodes that everybody may use and that translate, by the languages they hear and translate into."""
 
 
-def kinds(picture: Picture) -> Kinds:
+async def kinds(picture: Picture) -> Kinds:
     """Count the slots of the nodes that are of use, whether or not they are full now."""
     found: Kinds = {}
-    for facts in picture.nodes:
+    async for facts in unhurried(picture.nodes):
         if facts.private or not facts.types >= _CAPTIONS:
             continue
         if exclusion(picture, facts) not in (None, Exclusion.CAPACITY_EXCEEDED):
@@ -101,9 +102,9 @@ def demands(picture: Picture, supplies: Kinds) -> list[PairDemand]:
     return rows[:_MOST_DEMANDS]
 
 
-def pair_table(picture: Picture, first: str = "") -> PairTable:
+async def pair_table(picture: Picture, first: str = "") -> PairTable:
     """Show the languages in most use, `first` before all others."""
-    supplies = kinds(picture)
+    supplies = await kinds(picture)
     asked = demands(picture, supplies)
     chosen, total = _languages(supplies, asked, first)
     cells = _Cells()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from lingua_scheduler.admin.endpoint import BadParameter, Endpoint, Parameter, q
 from lingua_scheduler.admin.guard import json_answer, problem
 from lingua_scheduler.admin.read_model import Picture, ReadModel
 from lingua_scheduler.admin.said import rows, text
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.model import NodeId, Pair, PoolId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.core.pools import PoolPlan, PoolsOptions
@@ -81,6 +83,29 @@ class SimulationAnswer(msgspec.Struct, frozen=True):
     breakdown: dict[str, int]
 
 
+@dataclass(slots=True)
+class _Members:
+    """The nodes of one pool that were looked at so far, in the order of their ids."""
+
+    total: int = 0
+    online: int = 0
+    ready: int = 0
+    installed: Counter[str] = field(default_factory=Counter)
+    able: Counter[str] = field(default_factory=Counter)
+    sample: list[str] = field(default_factory=list)
+
+    def add(self, facts: NodeFacts, installed: frozenset[str]) -> None:
+        """Count one more."""
+        self.total += 1
+        self.online += facts.closed is not Exclusion.OFFLINE
+        self.installed.update(installed)
+        if facts.closed is None:
+            self.ready += 1
+            self.able.update(facts.types)
+        if len(self.sample) < _SAMPLE:
+            self.sample.append(facts.node_id)
+
+
 class Pools:
     """Shows what placement sees and would do."""
 
@@ -114,30 +139,27 @@ class Pools:
         ]
 
     async def _show(self, request: web.Request) -> web.Response:
-        return self._model.answer(request, "pools", self.pools)
+        return await self._model.answer(request, "pools", self.pools)
 
-    def pools(self, picture: Picture) -> PoolsAnswer:
+    async def pools(self, picture: Picture) -> PoolsAnswer:
         """Count the nodes of every pool."""
-        nodes: dict[PoolId, list[NodeFacts]] = {pool: [] for pool in self._plan.known}
-        for facts in picture.nodes:
-            nodes[facts.pool].append(facts)
-        return PoolsAnswer(self._options, [self._pool(picture, *each) for each in sorted(nodes.items())])
+        members = {pool: _Members() for pool in self._plan.known}
+        async for facts in unhurried(picture.nodes):
+            members[facts.pool].add(facts, installed_types(picture, facts))
+        return PoolsAnswer(self._options, [self._pool(*each) for each in sorted(members.items())])
 
-    def _pool(self, picture: Picture, pool: PoolId, members: list[NodeFacts]) -> PoolRow:
+    def _pool(self, pool: PoolId, members: _Members) -> PoolRow:
         names = {named.pool_id: named.name for named in self._options.by_capability}
-        ready = [facts for facts in members if facts.closed is None]
         return PoolRow(
             pool_id=pool,
             pool_name=names.get(pool) or "",
             pool_required_services=sorted(self._plan.required_services(pool)),
-            total_nodes=len(members),
-            online_nodes=sum(facts.closed is not Exclusion.OFFLINE for facts in members),
-            ready_nodes=len(ready),
-            core_services_installed=dict(
-                Counter(kind for facts in members for kind in installed_types(picture, facts))
-            ),
-            core_services_ready=dict(Counter(kind for facts in ready for kind in facts.types)),
-            sample_node_ids=[*sorted(facts.node_id for facts in members)[:_SAMPLE]],
+            total_nodes=members.total,
+            online_nodes=members.online,
+            ready_nodes=members.ready,
+            core_services_installed=dict(members.installed),
+            core_services_ready=dict(members.able),
+            sample_node_ids=members.sample,
         )
 
     async def _simulate(self, request: web.Request) -> web.Response:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
 
 import msgspec
 
 from lingua_scheduler.admin.endpoint import BadParameter
+from lingua_scheduler.admin.foremost import Foremost
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.said import number, rows, table, text
 from lingua_scheduler.admin.stats import spare_power
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.store.survey import About
 
 _MOST_GPUS = 16
 _LONGEST_CURSOR = 9
+_ADDED_UP = ("cpu_cores", "memory_gb", "gpu_gb", "cpu_power", "memory_power", "gpu_power")
 
 
 class PowerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,22 +55,22 @@ class PowerPage(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
 
 
-def power_page(picture: Picture, limit: int, cursor: str) -> PowerPage:
+async def power_page(picture: Picture, limit: int, cursor: str) -> PowerPage:
     """Show machines from the place that the cursor names; totals are those of nodes that are online."""
     at = place(cursor)
-    every = [_row(picture, facts) for facts in picture.nodes]
-    every.sort(key=lambda row: (-row.gpu_gb, -row.gpu_power, -row.cpu_cores, row.node_id))
-    online = [row for row in every if row.online]
+    strongest = Foremost[PowerRow](at + limit)
+    totals: Counter[str] = Counter()
+    async for facts in unhurried(picture.nodes):
+        row = _row(picture, facts)
+        strongest.add((-row.gpu_gb, -row.gpu_power, -row.cpu_cores, row.node_id), row)
+        for name in _ADDED_UP if row.online else ():
+            totals[name] += getattr(row, name)
+    total = len(picture.nodes)
     return PowerPage(
-        total=len(every),
-        total_cpu_cores=_sum(row.cpu_cores for row in online),
-        total_memory_gb=_sum(row.memory_gb for row in online),
-        total_gpu_gb=_sum(row.gpu_gb for row in online),
-        total_cpu_power=_sum(row.cpu_power for row in online),
-        total_memory_power=_sum(row.memory_power for row in online),
-        total_gpu_power=_sum(row.gpu_power for row in online),
-        nodes=every[at : at + limit],
-        next=str(at + limit) if at + limit < len(every) else None,
+        total=total,
+        **{f"total_{name}": round(totals[name], 3) for name in _ADDED_UP},
+        nodes=strongest.items[at:],
+        next=str(at + limit) if at + limit < total else None,
     )
 
 
@@ -103,7 +106,3 @@ def _row(picture: Picture, facts: NodeFacts) -> PowerRow:
         gpu_power=spare.gpu_power if online else 0.0,
         service_efficiencies=spare.service_efficiencies or {},
     )
-
-
-def _sum(values: Iterable[float]) -> float:
-    return round(sum(values), 3)

@@ -1,21 +1,26 @@
 """What people are shown: one picture of the deployment, taken in the background, however many ask for it.
 
 Nothing here is asked of Redis because somebody looks. A picture is replaced as a whole by the next one; what
-was made of it for one caller serves everybody until then.
+was made of it for one caller serves everybody until then. Of nodes, only those are looked at again that have
+changed since the last picture.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Hashable, Mapping
+from bisect import bisect_left
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from itertools import chain, islice, takewhile
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from aiohttp import ETag, hdrs, web
 
 from lingua_scheduler.admin.autoscale import Scaling
+from lingua_scheduler.admin.muster import Ability, Muster, Supply
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.catalogue import Standing
 from lingua_scheduler.core.company import Presence
@@ -49,6 +54,7 @@ class Picture:
     at_ms: int = 0
     nodes: tuple[NodeFacts, ...] = ()  # in the order of their ids
     abouts: Mapping[NodeId, About] = field(default_factory=dict)
+    ready: Mapping[InstanceId, int] = field(default_factory=dict)  # nodes that may be chosen, by owner
     living: Mapping[InstanceId, Presence] = field(default_factory=dict)
     reachable: frozenset[InstanceId] = frozenset()
     mail: Mapping[InstanceId, Mail] = field(default_factory=dict)
@@ -56,6 +62,17 @@ class Picture:
     scaling: Scaling = field(default_factory=Scaling)
     services: Standing = field(default_factory=Standing)  # what the model hub offers
     lost: tuple[InstanceId, ...] = ()  # instances that died lately
+
+    def node(self, node_id: NodeId) -> NodeFacts | None:
+        """What is known of a node."""
+        place = bisect_left(self.nodes, node_id, key=lambda facts: facts.node_id)
+        found = self.nodes[place : place + 1]
+        return found[0] if found and found[0].node_id == node_id else None
+
+    @property
+    def ready_nodes(self) -> int:
+        """How many nodes may be chosen now."""
+        return sum(self.ready.get(instance_id, 0) for instance_id in self.reachable)
 
 
 class Surveyor(Protocol):
@@ -82,9 +99,17 @@ class Sources:
     company: Company
     own: Callable[[], Presence]  # this instance as it is now
     survey: Surveyor
-    scaling: Callable[[list[NodeFacts], Mapping[NodeId, About], Mapping[InstanceId, Presence]], Scaling]
+    scaling: Callable[[Mapping[Ability, Supply], Mapping[InstanceId, Presence]], Scaling]
     services: Callable[[], Standing] = Standing
     lost: Callable[[], tuple[InstanceId, ...]] = tuple
+
+
+class _Made(NamedTuple):
+    """What was made of a picture for somebody, and of which one."""
+
+    body: bytes
+    tag: str
+    version: int
 
 
 class ReadModel:
@@ -94,9 +119,13 @@ class ReadModel:
         self._sources = sources
         self._clock = clock
         self._metrics = metrics
-        self._asked_at: dict[NodeId, float] = {}
+        self._muster = Muster()
+        self._unasked: dict[NodeId, None] = {}  # nodes that were never asked about
+        self._asked_at: dict[NodeId, float] = {}  # the others, those first that were asked about long ago
+        self._taking = asyncio.Lock()
         self._mail_at = float("-inf")
-        self._made: dict[Hashable, tuple[bytes, str]] = {}
+        self._made: dict[Hashable, _Made] = {}
+        self._making = asyncio.Lock()
         self.picture = Picture()
         metrics.dashboard_snapshot_age_seconds.set_function(self.age_s)
 
@@ -106,24 +135,32 @@ class ReadModel:
         return max(0.0, (self._clock.wall_ms() - picture.at_ms) / 1000) if picture.version else 0.0
 
     async def refresh(self) -> None:
-        """Take the next picture; what Redis does not tell stays as it was."""
-        sources, before = self._sources, self.picture
-        nodes = sorted(sources.snapshot.nodes(), key=lambda facts: facts.node_id)
-        company = sources.company
-        try:
-            abouts: Mapping[NodeId, About] = await self._abouts(nodes)
-            mail, dead = await self._letters([*{*company.living, company.instance_id}])
-        except StoreError as error:
-            _log.debug("survey_failed", reason=str(error))
-            abouts, mail, dead = before.abouts, before.mail, before.dead
-        began = self._clock.now()
-        scaling = sources.scaling(nodes, abouts, company.living)
+        """Take the next picture, one at a time; what Redis does not tell stays as it was."""
+        async with self._taking:
+            await self._take_in_nodes()
+            mail, dead = self.picture.mail, self.picture.dead
+            company = self._sources.company
+            try:
+                await self._ask_about_nodes()
+                mail, dead = await self._letters([*{*company.living, company.instance_id}])
+            except StoreError as error:
+                _log.debug("survey_failed", reason=str(error))
+            await asyncio.sleep(0)  # what follows is done in one go
+            began = self._clock.now()
+            self.picture = self._taken(mail, dead)
+            self._made = {}
+            self._metrics.took("read_model", self._clock.now() - began)
+
+    def _taken(self, mail: Mapping[InstanceId, Mail], dead: tuple[DeadLetter, ...]) -> Picture:
+        sources, muster, company = self._sources, self._muster, self._sources.company
+        scaling = sources.scaling(muster.supplies, company.living)
         own = sources.own()  # tells what was just looked at, too
-        self.picture = Picture(
-            version=before.version + 1,
+        return Picture(
+            version=self.picture.version + 1,
             at_ms=self._clock.wall_ms(),
-            nodes=tuple(nodes),
-            abouts=abouts,
+            nodes=muster.nodes(),
+            abouts=muster.abouts(),
+            ready=muster.ready(),
             living={**company.living, own.instance_id: own},
             reachable=company.reachable,
             mail=mail,
@@ -132,31 +169,45 @@ class ReadModel:
             services=sources.services(),
             lost=sources.lost(),
         )
-        self._made.clear()
-        self._metrics.took("read_model", self._clock.now() - began)
 
-    def present(self) -> tuple[set[NodeId], set[InstanceId]]:
-        """Name the nodes and instances that are there."""
+    def present(self, nodes: Iterable[NodeId]) -> tuple[set[NodeId], set[InstanceId]]:
+        """Name those of these nodes that are there, and the instances that are."""
         picture = self.picture
+        known = [facts for node_id in nodes if (facts := picture.node(node_id)) is not None]
         there = {
             facts.node_id
-            for facts in picture.nodes
+            for facts in known
             if facts.owner in picture.reachable and facts.closed is not Exclusion.OFFLINE
         }
         return there, {*picture.reachable}
 
-    async def _abouts(self, nodes: list[NodeFacts]) -> dict[NodeId, About]:
+    async def _take_in_nodes(self) -> None:
+        """Look at the nodes that have changed."""
+        snapshot = self._sources.snapshot
+        async for node_id in unhurried(snapshot.changed()):
+            facts = snapshot.node(node_id)
+            if facts is None:
+                self._muster.drop(node_id)
+                self._unasked.pop(node_id, None)
+                self._asked_at.pop(node_id, None)
+                continue
+            self._muster.put(facts)
+            if node_id not in self._asked_at:
+                self._unasked[node_id] = None
+
+    async def _ask_about_nodes(self) -> None:
         """Ask about some nodes, those first that were not asked about for the longest time."""
         now = self._clock.now()
-        known = {facts.node_id for facts in nodes}
-        self._asked_at = {each: at for each, at in self._asked_at.items() if each in known}
-        asked = self._asked_at
-        due = [facts for facts in nodes if asked.get(facts.node_id, float("-inf")) <= now - _NODE_EVERY_S]
-        due.sort(key=lambda facts: asked.get(facts.node_id, float("-inf")))
-        found = await self._sources.survey.nodes(due[:_BATCH])
-        asked.update((facts.node_id, now) for facts in due[:_BATCH])
-        kept = {each: about for each, about in self.picture.abouts.items() if each in known}
-        return {**kept, **found}
+        long_ago = takewhile(lambda each: each[1] <= now - _NODE_EVERY_S, self._asked_at.items())
+        due = [*islice(chain(self._unasked, (node_id for node_id, _ in long_ago)), _BATCH)]
+        nodes = [facts for node_id in due if (facts := self._muster.node(node_id)) is not None]
+        found = await self._sources.survey.nodes(nodes)
+        for node_id in due:
+            self._unasked.pop(node_id, None)
+            self._asked_at.pop(node_id, None)
+            self._asked_at[node_id] = now
+        for node_id, about in found.items():
+            self._muster.learn(node_id, about)
 
     async def _letters(
         self, instances: list[InstanceId]
@@ -169,32 +220,42 @@ class ReadModel:
         self._mail_at = now
         return mail, tuple(dead)
 
-    def answer(self, request: web.Request, key: Hashable, make: Callable[[Picture], Any]) -> web.Response:
+    async def answer(
+        self, request: web.Request, key: Hashable, make: Callable[[Picture], Any | Awaitable[Any]]
+    ) -> web.Response:
         """Answer with what is made of the picture; `key` names it, everything it depends on included."""
         began = self._clock.now()
         self._metrics.stats_requests_total.inc()
         if self.age_s() > STALE_S:
             self._metrics.stats_stale_total.inc()
-        made = self._made.get(key)
-        if made is None:
-            body = msgspec.json.encode(make(self.picture))
-            made = body, hashlib.blake2s(body, digest_size=12).hexdigest()
-            if len(self._made) >= _MOST_MADE:
-                self._made.clear()
-            self._made[key] = made
-        response = _response(request, *made)
-        response.headers["Lingua-Version"] = str(self.picture.version)
+        made = self._made.get(key) or await self._make(key, make)
+        response = _response(request, made)
         took_s = self._clock.now() - began
         self._metrics.stats_request_duration_seconds.observe(took_s)
         self._metrics.took("request", took_s)
         return response
 
+    async def _make(self, key: Hashable, make: Callable[[Picture], Any | Awaitable[Any]]) -> _Made:
+        """Make something of the picture, one after the other, unless somebody else did so meanwhile."""
+        async with self._making:
+            picture, kept = self.picture, self._made
+            if key in kept:
+                return kept[key]
+            said = make(picture)
+            body = msgspec.json.encode(await said if isinstance(said, Awaitable) else said)
+            made = _Made(body, hashlib.blake2s(body, digest_size=12).hexdigest(), picture.version)
+            if len(kept) >= _MOST_MADE:
+                kept.clear()
+            kept[key] = made
+            return made
 
-def _response(request: web.Request, body: bytes, tag: str) -> web.Response:
+
+def _response(request: web.Request, made: _Made) -> web.Response:
     known = request.if_none_match or ()
-    if any(etag.value in (tag, "*") for etag in known):
+    if any(etag.value in (made.tag, "*") for etag in known):
         response = web.Response(status=304, headers=_HEADERS)
     else:
-        response = web.Response(body=body, content_type="application/json", headers=_HEADERS)
-    response.etag = ETag(tag)
+        response = web.Response(body=made.body, content_type="application/json", headers=_HEADERS)
+    response.etag = ETag(made.tag)
+    response.headers["Lingua-Version"] = str(made.version)
     return response

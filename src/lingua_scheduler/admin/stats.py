@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from lingua_scheduler.admin.foremost import Foremost
 from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.said import Said, number, rows, table, text
 from lingua_scheduler.admin.sessions import read_languages
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.catalogue import Service, merged
 from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.store.survey import About
@@ -19,6 +23,7 @@ _TOP = 10
 _MOST_LANGUAGES = 100
 _MOST_SERVICES = 200
 _MOST_DETAILS = 200
+_SILENT: Final = About()  # a node that nobody was asked about yet
 _ASR, _NMT, _TTS, _OTHER_TTS = "faster-whisper-vad", "nmt-m2m100", "piper-tts", "your-tts"
 _SPARE_CPU, _SPARE_GPU, _SPARE_MEMORY = 50.0, 75.0, 75.0  # percentages up to which a machine counts as free
 
@@ -88,10 +93,9 @@ class Stats(msgspec.Struct, frozen=True):
     nodes: NodeStats = NodeStats()
 
 
-def stats(picture: Picture) -> Stats:
+async def stats(picture: Picture) -> Stats:
     """Count what there is."""
-    online = [facts for facts in picture.nodes if exclusion(picture, facts) is not Exclusion.OFFLINE]
-    return Stats(web_clients=_web_clients(picture), nodes=_nodes(picture, online))
+    return Stats(web_clients=_web_clients(picture), nodes=await _nodes(picture))
 
 
 def _web_clients(picture: Picture) -> WebClients:
@@ -109,42 +113,65 @@ def _web_clients(picture: Picture) -> WebClients:
     )
 
 
-def _nodes(picture: Picture, online: list[NodeFacts]) -> NodeStats:
-    types: Counter[str] = Counter()
-    in_use: Counter[str] = Counter()
-    services: dict[str, set[tuple[str, str]]] = {}
-    holders: Counter[str] = Counter()
-    for facts in online:
-        about = picture.abouts.get(facts.node_id, About())
-        types.update(kind.capitalize() for kind in facts.types)
-        in_use.update(kind.capitalize() for kind in (facts.types if about.jobs else ()))
-        mine = {(*_service(each), text(about.said, "platform")) for each in rows(about.said, "services")}
-        holders.update({service_id for service_id, _, _ in mine})
-        for service_id, version, platform in mine:
-            services.setdefault(service_id, set()).add((version, platform))
+async def _nodes(picture: Picture) -> NodeStats:
+    seen = _Seen()
+    async for facts in unhurried(picture.nodes):
+        if exclusion(picture, facts) is not Exclusion.OFFLINE:
+            seen.add(facts, picture.abouts.get(facts.node_id, _SILENT))
     offered = picture.services.catalogue.services
-    known = [service_id for service_id, _ in holders.most_common(_MOST_SERVICES)]
+    known = [service_id for service_id, _ in seen.holders.most_common(_MOST_SERVICES)]
     return NodeStats(
-        connected_nodes=len(online),
-        type_node_counts=dict(types),
-        type_in_use_counts=dict(in_use),
-        service_node_counts={service_id: holders[service_id] for service_id in known},
-        available_services=merged(offered, services, _MOST_SERVICES),
-        total_services=len({*services, *(each.service_id for each in offered)}),
-        compute_power=_power(
-            [spare_power(facts, picture.abouts.get(facts.node_id, About())) for facts in online]
+        connected_nodes=seen.nodes,
+        type_node_counts=_named(seen.types),
+        type_in_use_counts=_named(seen.in_use),
+        service_node_counts={service_id: seen.holders[service_id] for service_id in known},
+        available_services=merged(offered, seen.services, _MOST_SERVICES),
+        total_services=len({*seen.services, *(each.service_id for each in offered)}),
+        compute_power=ComputePower(
+            total_cpu_power=round(seen.cpu_power, 3),
+            total_gpu_power=round(seen.gpu_power, 3),
+            total_memory_power=round(seen.memory_power, 3),
+            node_power_details=seen.strongest.items,
         ),
     )
 
 
-def _power(nodes: list[NodePower]) -> ComputePower:
-    nodes.sort(key=lambda node: (-node.gpu_power, -node.cpu_power, node.node_id))
-    return ComputePower(
-        total_cpu_power=round(sum(node.cpu_power for node in nodes), 3),
-        total_gpu_power=round(sum(node.gpu_power for node in nodes), 3),
-        total_memory_power=round(sum(node.memory_power for node in nodes), 3),
-        node_power_details=nodes[:_MOST_DETAILS],
-    )
+@dataclass(slots=True)
+class _Seen:
+    """What was counted of the nodes that were looked at so far."""
+
+    nodes: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    in_use: Counter[str] = field(default_factory=Counter)
+    services: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+    holders: Counter[str] = field(default_factory=Counter)
+    cpu_power: float = 0.0
+    gpu_power: float = 0.0
+    memory_power: float = 0.0
+    strongest: Foremost[NodePower] = field(default_factory=lambda: Foremost(_MOST_DETAILS))
+
+    def add(self, facts: NodeFacts, about: About) -> None:
+        """Count a node that is online."""
+        self.nodes += 1
+        self.types.update(facts.types)
+        self.in_use.update(facts.types if about.jobs else ())
+        platform = text(about.said, "platform")
+        mine = {(*_service(each), platform) for each in rows(about.said, "services")}
+        self.holders.update({service_id for service_id, _, _ in mine})
+        for service_id, version, _ in mine:
+            self.services.setdefault(service_id, set()).add((version, platform))
+        power = spare_power(facts, about)
+        self.cpu_power += power.cpu_power
+        self.gpu_power += power.gpu_power
+        self.memory_power += power.memory_power
+        self.strongest.add((-power.gpu_power, -power.cpu_power, power.node_id), power)
+
+
+def _named(types: Counter[str]) -> dict[str, int]:
+    named: Counter[str] = Counter()
+    for kind, count in types.items():
+        named[kind.capitalize()] += count
+    return dict(named)
 
 
 def spare_power(facts: NodeFacts, about: About) -> NodePower:

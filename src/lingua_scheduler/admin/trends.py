@@ -15,7 +15,6 @@ from typing import Protocol
 import msgspec
 from prometheus_client.metrics_core import Metric
 
-from lingua_scheduler.admin.nodes import exclusion
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.clock import Clock
 from lingua_scheduler.core.model import PoolId
@@ -194,7 +193,7 @@ def _row(picture: Picture) -> tuple[int, int, int, int, int, int, float]:
         picture.at_ms,
         told("sessions"),
         told("jobs"),
-        sum(exclusion(picture, facts) is None for facts in picture.nodes),
+        picture.ready_nodes,
         told(_ANSWERED),
         told(_MISSING),
         total.refusals_per_min if total else 0.0,

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
 from lingua_scheduler.admin.nodes import exclusion
-from lingua_scheduler.admin.pairs import demands, kinds
+from lingua_scheduler.admin.pairs import Kinds, demands, kinds
 from lingua_scheduler.admin.pools import PoolRow, Pools, installed_types
 from lingua_scheduler.admin.read_model import Picture
 from lingua_scheduler.admin.said import rows, text
-from lingua_scheduler.core.model import InstanceId
-from lingua_scheduler.core.placement import Exclusion
+from lingua_scheduler.aio import unhurried
+from lingua_scheduler.core.model import InstanceId, NodeId
+from lingua_scheduler.core.placement import Exclusion, NodeFacts
 from lingua_scheduler.flow.losses import lost_nodes
 from lingua_scheduler.store.survey import About
 
@@ -61,19 +62,20 @@ class Troubleshooter:
     def __init__(self, pools: Pools) -> None:
         self._pools = pools
 
-    def troubles(self, picture: Picture, here: Here) -> Troubles:
+    async def troubles(self, picture: Picture, here: Here) -> Troubles:
         """List what is wrong."""
         if not picture.version:
             return Troubles(0, 0, [])
+        nodes = await _Nodes.of(picture)
         found = [
             *_instances(picture, here),
             *_lost(picture),
-            *_nobody(picture),
-            *_pairs(picture),
+            *_nobody(picture, nodes),
+            *_pairs(picture, await kinds(picture)),
             *_unanswered(picture, here),
-            *_excluded(picture),
-            *_gaps(picture),
-            *self._short_pools(picture),
+            *_excluded(picture, nodes),
+            *_gaps(nodes),
+            *_short_pools((await self._pools.pools(picture)).pools),
             *_letters(picture),
             *_catalogue(picture),
         ]
@@ -81,17 +83,58 @@ class Troubleshooter:
         bad = sum(trouble.level == _BAD for trouble in found)
         return Troubles(bad, len(found) - bad, found[:_MOST])
 
-    def _short_pools(self, picture: Picture) -> Iterator[Trouble]:
-        """Name pools that have no node to offer, though they should."""
-        for row in self._pools.pools(picture).pools:
-            if not row.ready_nodes and (row.total_nodes or row.pool_required_services):
-                yield Trouble(
-                    kind="pool_empty",
-                    level=_WARN,
-                    where=_pool_name(row),
-                    of=row.total_nodes,
-                    names=row.sample_node_ids,
-                )
+
+@dataclass(slots=True)
+class _Gap:
+    """A service that some nodes of a pool have, are there for, and cannot do."""
+
+    have: int = 0
+    short: list[str] = field(default_factory=list)
+    why: str = ""
+
+
+@dataclass(slots=True)
+class _Nodes:
+    """What is wrong with single nodes."""
+
+    useful: bool = False  # somebody takes jobs, full or not
+    out: dict[Exclusion, list[str]] = field(default_factory=dict)
+    gaps: dict[tuple[int, str], _Gap] = field(default_factory=dict)  # by pool and type of service
+
+    @classmethod
+    async def of(cls, picture: Picture) -> _Nodes:
+        """Look at every node."""
+        found = cls()
+        async for facts in unhurried(picture.nodes):
+            reason = exclusion(picture, facts)
+            found.useful = found.useful or reason in (None, Exclusion.CAPACITY_EXCEEDED)
+            if reason is not None and reason not in _MEANT:
+                found.out.setdefault(reason, []).append(facts.node_id)
+            if reason is not Exclusion.OFFLINE:
+                found._count_services(picture, facts)
+        return found
+
+    def _count_services(self, picture: Picture, facts: NodeFacts) -> None:
+        for kind in installed_types(picture, facts):
+            gap = self.gaps.setdefault((facts.pool, kind), _Gap())
+            gap.have += 1
+            if kind not in facts.types:
+                about = picture.abouts.get(facts.node_id)
+                gap.why = gap.why if gap.short or about is None else _reason(about, kind)
+                gap.short.append(facts.node_id)
+
+
+def _short_pools(pools: list[PoolRow]) -> Iterator[Trouble]:
+    """Name pools that have no node to offer, though they should."""
+    for row in pools:
+        if not row.ready_nodes and (row.total_nodes or row.pool_required_services):
+            yield Trouble(
+                kind="pool_empty",
+                level=_WARN,
+                where=_pool_name(row),
+                of=row.total_nodes,
+                names=row.sample_node_ids,
+            )
 
 
 def _instances(picture: Picture, here: Here) -> Iterator[Trouble]:
@@ -110,21 +153,25 @@ def _lost(picture: Picture) -> Iterator[Trouble]:
     """Name who went away without a word."""
     for instance_id in picture.lost:
         yield Trouble(kind="instance_lost", level=_WARN, where=instance_id)
-    there = {facts.node_id for facts in picture.nodes if exclusion(picture, facts) is not Exclusion.OFFLINE}
     told = {node for presence in picture.living.values() for node in lost_nodes(presence.about)}
-    if names := sorted(told - there):
+    if names := [node_id for node_id in sorted(told) if not _online(picture, node_id)]:
         yield Trouble(kind="nodes_lost", level=_WARN, count=len(names), names=[*names[:_SAMPLE]])
 
 
-def _nobody(picture: Picture) -> Iterator[Trouble]:
-    if not any(exclusion(picture, facts) in (None, Exclusion.CAPACITY_EXCEEDED) for facts in picture.nodes):
+def _online(picture: Picture, node_id: NodeId) -> bool:
+    facts = picture.node(node_id)
+    return facts is not None and exclusion(picture, facts) is not Exclusion.OFFLINE
+
+
+def _nobody(picture: Picture, nodes: _Nodes) -> Iterator[Trouble]:
+    if not nodes.useful:
         sessions = sum(presence.about.get("sessions", 0) for presence in picture.living.values())
         level = _BAD if sessions else _WARN
         yield Trouble(kind="no_ready_node", level=level, count=sessions, of=len(picture.nodes))
 
 
-def _pairs(picture: Picture) -> Iterator[Trouble]:
-    for row in demands(picture, kinds(picture)):
+def _pairs(picture: Picture, supplies: Kinds) -> Iterator[Trouble]:
+    for row in demands(picture, supplies):
         if not row.ready_nodes:
             yield Trouble(kind="pair_unserved", level=_BAD, where=row.pair, count=row.sessions)
         elif not row.free_slots and row.waiting_jobs:
@@ -147,13 +194,8 @@ def _unanswered(picture: Picture, here: Here) -> Iterator[Trouble]:
         yield Trouble(kind="refused", level=_WARN, count=round(total.refusals_per_min))
 
 
-def _excluded(picture: Picture) -> Iterator[Trouble]:
-    out: dict[Exclusion, list[str]] = {}
-    for facts in picture.nodes:
-        reason = exclusion(picture, facts)
-        if reason is not None and reason not in _MEANT:
-            out.setdefault(reason, []).append(facts.node_id)
-    for reason, names in sorted(out.items(), key=lambda each: -len(each[1])):
+def _excluded(picture: Picture, nodes: _Nodes) -> Iterator[Trouble]:
+    for reason, names in sorted(nodes.out.items(), key=lambda each: -len(each[1])):
         yield Trouble(
             kind="nodes_excluded",
             level=_WARN,
@@ -164,31 +206,19 @@ def _excluded(picture: Picture) -> Iterator[Trouble]:
         )
 
 
-def _gaps(picture: Picture) -> Iterator[Trouble]:
+def _gaps(nodes: _Nodes) -> Iterator[Trouble]:
     """Name services that nodes of a pool have, are there for, and cannot do."""
-    short: dict[tuple[int, str], list[str]] = {}
-    have: dict[tuple[int, str], int] = {}
-    whys: dict[tuple[int, str], str] = {}
-    for facts in picture.nodes:
-        if exclusion(picture, facts) is Exclusion.OFFLINE:
-            continue
-        about = picture.abouts.get(facts.node_id, About())
-        for kind in installed_types(picture, facts):
-            place = (facts.pool, kind)
-            have[place] = have.get(place, 0) + 1
-            if kind not in facts.types:
-                short.setdefault(place, []).append(facts.node_id)
-                whys.setdefault(place, _reason(about, kind))
-    for (pool, kind), names in sorted(short.items()):
-        yield Trouble(
-            kind="service_gap",
-            level=_WARN,
-            where=f"{pool}/{kind}",
-            why=whys[pool, kind],
-            count=len(names),
-            of=have[pool, kind],
-            names=names[:_SAMPLE],
-        )
+    for (pool, kind), gap in sorted(nodes.gaps.items(), key=lambda each: each[0]):
+        if gap.short:
+            yield Trouble(
+                kind="service_gap",
+                level=_WARN,
+                where=f"{pool}/{kind}",
+                why=gap.why,
+                count=len(gap.short),
+                of=gap.have,
+                names=gap.short[:_SAMPLE],
+            )
 
 
 def _letters(picture: Picture) -> Iterator[Trouble]:

@@ -24,7 +24,7 @@ CUT_OFF = 3
 STOPPED = 4
 """Exit code: a second signal came before the drain was over."""
 
-_YOUNG_OBJECTS, _YOUNG_ROUNDS, _OLD_ROUNDS = 10_000, 20, 100
+_YOUNG_OBJECTS, _YOUNG_ROUNDS, _OLD_ROUNDS = 2_000, 50, 100
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 

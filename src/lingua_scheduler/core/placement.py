@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -22,6 +23,15 @@ def stable_hash(key: str, seed: int) -> int:
     for byte in key.encode() + seed.to_bytes(8, "little"):
         value = ((value ^ byte) * _FNV_PRIME) & _MASK64
     return value
+
+
+@lru_cache(maxsize=4096)
+def _shelf(
+    asr: frozenset[str], semantic: frozenset[str], types: frozenset[str], whose: str, where: tuple[str, str]
+) -> str:
+    """Name a shelf; every heartbeat asks, and there are few kinds of nodes."""
+    alike = (sorted(asr), sorted(semantic), sorted(types), whose, where)
+    return hashlib.blake2s(repr(alike).encode(), digest_size=8).hexdigest()
 
 
 class Exclusion(StrEnum):
@@ -70,9 +80,7 @@ class NodeFacts:
     def shelf(self) -> str:
         """Name the shelf on which it stands with the nodes that are alike for placement; or alone."""
         whose = self.node_id if self.private else ""
-        where = (self.region, self.gpu_tier)
-        alike = (sorted(self.asr), sorted(self.semantic), sorted(self.types), whose, where)
-        return hashlib.blake2s(repr(alike).encode(), digest_size=8).hexdigest()
+        return _shelf(self.asr, self.semantic, self.types, whose, (self.region, self.gpu_tier))
 
 
 class Ask(msgspec.Struct, frozen=True):

@@ -32,6 +32,11 @@ class Losses:
         self._instances: dict[InstanceId, float] = {}
 
     @property
+    def nodes(self) -> tuple[NodeId, ...]:
+        """Nodes that are missed, the first one first."""
+        return tuple(self._nodes)
+
+    @property
     def instances(self) -> tuple[InstanceId, ...]:
         """Instances that died, the first one first."""
         return tuple(self._instances)

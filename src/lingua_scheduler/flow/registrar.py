@@ -139,7 +139,7 @@ class Registrar:
 
     def _busy(self, holding: int) -> NodeFacts:
         facts = self.facts
-        return replace(facts, running_jobs=max(facts.running_jobs, holding))
+        return replace(facts, running_jobs=holding) if holding > facts.running_jobs else facts
 
     async def leave(self) -> bool:
         """Remove the node; False when a newer epoch owns it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -201,5 +202,6 @@ def check(message: NodeRegister, rules: NodeRules) -> None:
         )
 
 
+@lru_cache(maxsize=256)  # every heartbeat names them, and there are few sets of languages
 def _cleaned(languages: tuple[str, ...] | None) -> frozenset[str]:
     return frozenset(said.strip().lower() for said in languages or () if said.strip())

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import msgspec
 
+from lingua_scheduler.aio import unhurried
 from lingua_scheduler.core.model import NodeId, Pair, PoolId
 from lingua_scheduler.core.placement import Exclusion, NodeFacts, Refusal
 from lingua_scheduler.core.ports import NodeLedger
@@ -72,6 +73,7 @@ class Snapshot:
         self._shelves: dict[PoolId, dict[str, _Shelf]] = {pool: {} for pool in self._nodes}
         self._versions: dict[PoolId, int] = dict.fromkeys(self._nodes, 0)
         self._fitting: dict[tuple[PoolId, Need], tuple[str, ...]] = {}
+        self._changed: set[NodeId] = set()
 
     def nearest(self, need: Need) -> Need | None:
         """Narrow a need to the preferred region and strength; None when nothing is preferred."""
@@ -85,15 +87,24 @@ class Snapshot:
 
     def node(self, node_id: NodeId) -> NodeFacts | None:
         """What is known of a node."""
-        return next((nodes[node_id] for nodes in self._nodes.values() if node_id in nodes), None)
+        for nodes in self._nodes.values():
+            if (facts := nodes.get(node_id)) is not None:
+                return facts
+        return None
 
     def nodes(self) -> list[NodeFacts]:
         """Every known node."""
         return [facts for nodes in self._nodes.values() for facts in nodes.values()]
 
+    def changed(self) -> list[NodeId]:
+        """Name the nodes that came, changed or left since somebody asked this last; one caller may ask."""
+        changed, self._changed = self._changed, set()
+        return list(changed)
+
     def put(self, facts: NodeFacts) -> None:
         """Take in what is known of a node now."""
         before = self._take(facts.pool, facts.node_id)
+        self._changed.add(facts.node_id)
         self._nodes[facts.pool][facts.node_id] = facts
         shelves, name = self._shelves[facts.pool], facts.shelf
         if name not in shelves:
@@ -103,28 +114,30 @@ class Snapshot:
         if facts.closed is not None:
             shelves[name].closed[facts.closed] += 1
         if before is not None and before.shelf != name:
-            self._tidy()
+            self._tidy(before)
 
     def drop(self, node_id: NodeId) -> None:
         """Forget a node that left."""
         for pool in self._nodes:
-            self._take(pool, node_id)
-        self._tidy()
+            if (facts := self._take(pool, node_id)) is not None:
+                self._tidy(facts)
 
     def _take(self, pool: PoolId, node_id: NodeId) -> NodeFacts | None:
         facts = self._nodes[pool].pop(node_id, None)
         if facts is not None:
+            self._changed.add(node_id)
             shelf = self._shelves[pool][facts.shelf]
             shelf.nodes.discard(node_id)
             if facts.closed is not None:
                 shelf.closed[facts.closed] -= 1
         return facts
 
-    def _tidy(self) -> None:
-        for shelves in self._shelves.values():
-            for name in [name for name, shelf in shelves.items() if not shelf.nodes]:
-                del shelves[name]
-                self._fitting.clear()
+    def _tidy(self, left: NodeFacts) -> None:
+        """Remove the shelf that a node has left, if it was the last one there."""
+        shelves, name = self._shelves[left.pool], left.shelf
+        if not shelves[name].nodes:
+            del shelves[name]
+            self._fitting.clear()
 
     def shelves(self, pool: PoolId, need: Need, *, named: Collection[NodeId | None] = ()) -> tuple[str, ...]:
         """Name shelves of a pool whose nodes will do, at most as many as one reservation may look at.
@@ -146,6 +159,15 @@ class Snapshot:
         wanted = {nodes[node_id].shelf for node_id in named if node_id is not None and node_id in nodes}
         sample = random.sample(fitting, self._options.shelves)
         return tuple(dict.fromkeys([*wanted.intersection(fitting), *sample]))[: self._options.shelves]
+
+    def open_kinds(self) -> list[NodeFacts]:
+        """Show one node for all that are alike, if any of them may be chosen now, full or not."""
+        return [
+            replace(shelf.kind, closed=None)
+            for shelves in self._shelves.values()
+            for shelf in shelves.values()
+            if shelf.closed.total() < len(shelf.nodes)
+        ]
 
     def open_for(self, need: Need) -> bool:
         """Some node would take such a job now, full or not."""
@@ -177,11 +199,12 @@ class Snapshot:
                 continue
             there = {facts.node_id for facts in changes.nodes}
             gone = self._nodes[pool].keys() - there if changes.complete else changes.gone
-            left = [facts for node_id in list(gone) if (facts := self._take(pool, node_id)) is not None]
-            changed.extend(replace(facts, closed=Exclusion.OFFLINE) for facts in left)
-            for facts in changes.nodes:
+            async for node_id in unhurried(list(gone)):
+                if (left := self._take(pool, node_id)) is not None:
+                    self._tidy(left)
+                    changed.append(replace(left, closed=Exclusion.OFFLINE))
+            async for facts in unhurried(changes.nodes):
                 self.put(facts)
-            self._tidy()
             self._versions[pool] = changes.version
             changed.extend(changes.nodes)
         return changed

@@ -280,7 +280,7 @@ async def redis_is_not_as_it_was_left(setting: Setting) -> tuple[World, ...]:
     async with world(setting.store) as house:
         node, speaker = await one_of_each(house)
         await said(node, speaker)
-        await house.redis("HSET", house.keys.claims(speaker.id), "1:en", "job-of-somebody-else")
+        await house.redis("HSET", house.keys.session(speaker.id), "claim:1:en", "job-of-somebody-else")
         await speaker.say()
         await reached(house, "duplicate_job_blocked_total")
         await house.written(node)

@@ -372,8 +372,7 @@ async def test_a_job_that_times_out_while_it_is_written_is_ended_there_too(store
         assert not node.seen("job_assign")
 
         async def ended() -> bool:
-            (key,) = await house.redis("KEYS", f"*{speaker.id}*:job:*")
-            return await house.redis("HGET", key, "state") in (b"FINISHED", b"RELEASED")
+            return len(await house.redis("KEYS", f"*{speaker.id}*:ended:*")) == 1
 
         await wait_until(ended, description="the record says that it ended")
         assert await house.redis("KEYS", f"*{speaker.id}*:audio:*") == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from stored_jobs import job_state
 from support import wait_until
 from world import FakeNode, World, world
 
@@ -16,9 +17,9 @@ async def say(node: FakeNode, kind: str, job: dict[str, Any], **fields: Any) -> 
     await node.send(kind, **{**{name: job[name] for name in members}, "node_id": node.id, **fields})
 
 
-async def state(house: World, job: dict[str, Any]) -> str:
+async def state(house: World, job: dict[str, Any]) -> str | None:
     """Read the state of a job in Redis."""
-    return (await house.redis("HGET", house.keys.job(job["session_id"], job["job_id"]), "state")).decode()
+    return await job_state(house.redis, house.keys, job["session_id"], job["job_id"])
 
 
 async def reaches(house: World, job: dict[str, Any], wanted: str) -> None:

@@ -112,10 +112,10 @@ async def test_ac52_open_jobs_that_are_not_due_cost_redis_nothing(store_options)
         assert calls() == counted
 
 
-async def test_a_jobs_record_outlives_the_job_however_long_that_may_take(store_options):
+async def test_a_jobs_audio_outlives_the_job_however_long_that_may_take(store_options):
     async with world(store_options, job_timeout={"base_s": 600, "max_s": 900}) as house:
         node, speaker = await house.node(), await house.session()
         await speaker.say()
         job = await node.job()
-        redis, key = house.instance.stores.connection, house.keys.job(speaker.id, job["job_id"])
+        redis, key = house.instance.stores.connection, house.keys.audio(speaker.id, job["job_id"])
         assert await redis.call("TTL", key) > 4 * 900

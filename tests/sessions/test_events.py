@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lingua_scheduler.store.keys import Keys
+from stored_jobs import job_state
 from support import wait_until
 from world import FakeNode, Speaker, World, world
 
@@ -181,10 +181,9 @@ async def test_any_other_code_of_a_node_stays_between_the_machines(store_options
         assert "secret" not in str(speaker.inbox)
 
 
-async def state(house: World, speaker: Speaker, job: dict[str, Any]) -> str:
-    """Read the state of a job's record in Redis."""
-    redis, keys = house.instance.stores.connection, Keys(house.instance.config.redis.key_prefix)
-    return (await redis.call("HGET", keys.job(speaker.id, job["job_id"]), "state")).decode()
+async def state(house: World, speaker: Speaker, job: dict[str, Any]) -> str | None:
+    """Read the state of a job in Redis."""
+    return await job_state(house.redis, house.keys, speaker.id, job["job_id"])
 
 
 async def reaches(house: World, speaker: Speaker, job: dict[str, Any], wanted: str) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from comeback import RESUMES, away, ends, failed, left, noticed, resumed
 from leftovers import assert_nothing_left, in_memory
+from stored_jobs import session_fields
 from support import wait_until
 from world import FAST, world
 
@@ -148,8 +149,8 @@ async def test_acknowledged_results_leave_redis_with_the_next_end_of_a_job(store
     async with world(store_options, resume={"log_results": 2}) as house:
         node, speaker = await house.node(), await house.session(**RESUMES)
 
-        async def logged() -> list[bytes]:
-            return sorted(await house.redis("HKEYS", house.keys.results(speaker.id)))
+        async def logged() -> list[str]:
+            return sorted(await session_fields(house.redis, house.keys, speaker.id, "told"))
 
         async def answered(index: int) -> None:
             await speaker.say()
@@ -159,12 +160,12 @@ async def test_acknowledged_results_leave_redis_with_the_next_end_of_a_job(store
         await answered(0)
         await speaker.send("result_ack", session_id=speaker.id, utterance_index=0)
         await speaker.sync()
-        assert await logged() == [b"0:en"]
+        assert await logged() == ["0:en"]
         await answered(1)
-        assert await logged() == [b"1:en"]
+        assert await logged() == ["1:en"]
         for index in (2, 3, 4):
             await answered(index)
-        assert await logged() == [b"2:en", b"3:en", b"4:en"]
+        assert await logged() == ["2:en", "3:en", "4:en"]
 
 
 async def test_an_acknowledgement_of_somebody_elses_speech_changes_nothing(store_options):
@@ -420,7 +421,7 @@ async def test_without_a_window_there_are_no_tokens_and_no_log(store_options):
         await speaker.say()
         await node.answer(await node.job())
         await speaker.expect("translation_result")
-        assert not await house.redis("EXISTS", house.keys.results(speaker.id))
+        assert await session_fields(house.redis, house.keys, speaker.id, "told") == {}
         await speaker.hang_up()
         await assert_nothing_left(house, before, speaker.id)
 

@@ -380,7 +380,9 @@ async def test_a_job_that_cannot_be_read_ends_as_missing(store_options):
             await speaker.say()
         jobs = [await node.job(utterance_index=index) for index in range(3)]
         await left(a, speaker)
-        await b.redis("HSET", b.keys.job(speaker.id, jobs[0]["job_id"]), "record", "{}")
+        place = b.keys.session(speaker.id), f"job:{jobs[0]['job_id']}"
+        head = (await b.redis("HGET", *place)).split(b"\n")[:3]
+        await b.redis("HSET", *place, b"\n".join([*head, b"{}"]))
         await b.redis("DEL", b.keys.audio(speaker.id, jobs[1]["job_id"]))
         again = await resumed(b, speaker)
         await node.answer(jobs[2])

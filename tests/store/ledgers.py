@@ -187,7 +187,7 @@ async def audit(ledgers: Ledgers, pool: int = POOL) -> dict[str, Stand]:
         assert line is not None
         on = [name for name, shelf in shelves.items() if node_id in shelf]
         assert (on == [line.shelf]) != (node_id in aside), f"{node_id} stands on {on}, aside {aside}"
-        jobs = int(shelves[line.shelf][node_id] if on else aside[node_id])
+        jobs = int(shelves[line.shelf][node_id] // 10**12 if on else aside[node_id])
         mine = held[node_id, line.epoch]
         assert jobs == mine + int(line.foreign_jobs), f"{node_id}: {jobs} jobs, {mine} held, {line}"
         assert mine <= int(line.max_jobs), f"{node_id} is oversold"

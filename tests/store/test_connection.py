@@ -118,6 +118,30 @@ async def test_large_values_travel_beside_small_ones(connection):
     assert await asyncio.gather(*(connection.call("ECHO", text) for text in texts)) == texts
 
 
+async def test_a_call_runs_after_the_command_that_precedes_it(connection, prefix):
+    key = f"{prefix}:x"
+    first = ("SET", key, "1", "EX", 60)
+    assert await connection.in_order(first, connection.call("INCR", key)) == 2
+
+
+async def test_of_two_calls_in_order_whichever_fails_is_told(connection, prefix):
+    key = f"{prefix}:x"
+    with pytest.raises(StoreError, match="invalid expire"):
+        await connection.in_order(("SET", key, "1", "PX", 0), connection.call("PING"))
+    with pytest.raises(StoreError, match="wrong number"):
+        await connection.in_order(("SET", key, "1", "PX", 0), connection.call("GET"))
+    assert await connection.in_order(("PING",), connection.call("EXISTS", key)) == 0
+
+
+async def test_a_command_that_cannot_even_wait_keeps_its_call_from_running(own_server, connect):
+    shared = connect(own_server, queued_bytes=1024)
+    waiting = shared.asked(("SET", "a", b"x" * 5000))
+    with pytest.raises(DependencyDown, match="too much"):
+        await shared.in_order(("SET", "c", b"x" * 5000), shared.call("SET", "d", "1"))
+    await waiting
+    assert await shared.call("EXISTS", "c", "d") == 0
+
+
 async def test_an_error_reaches_only_its_caller(connection, prefix):
     await connection.call("SET", f"{prefix}:word", "x", "EX", 60)
     replies = await asyncio.gather(

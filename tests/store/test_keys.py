@@ -12,14 +12,14 @@ RULES = {rule.name: rule for rule in Keys.catalogue()}
 
 def test_a_key_starts_with_the_prefix_and_carries_its_tag():
     assert KEYS.node(3, "node-A") == "lingua:{pool:3}:node:node-A"
-    assert KEYS.job("s-1", "job-2") == "lingua:{session:s-1}:job:job-2"
+    assert KEYS.ended("s-1", "job-2") == "lingua:{session:s-1}:ended:job-2"
     assert KEYS.pairing("123456") == "lingua:{pair:123456}:pairing"
     assert KEYS.where("node-A") == "lingua:{node:node-A}:where"
 
 
 def test_keys_of_one_tag_share_a_slot():
     assert len({slot(KEYS.node(3, f"node-{n}")) for n in range(50)} | {slot(KEYS.leases(3))}) == 1
-    assert len({slot(KEYS.session("s")), slot(KEYS.claims("s")), slot(KEYS.audio("s", "j"))}) == 1
+    assert len({slot(KEYS.session("s")), slot(KEYS.ended("s", "j")), slot(KEYS.audio("s", "j"))}) == 1
 
 
 @pytest.mark.parametrize(

@@ -283,7 +283,7 @@ class Placement(RuleBasedStateMachine):
         model = self.jobs[job]
         order = ["CREATED", "DISPATCHED", "ACCEPTED", "RUNNING", "FINISHED", "RELEASED"]
         there = order.index(model.state) >= order.index(state)
-        legal = offset == 0 and (there or state != "RELEASED" or model.state == "FINISHED")
+        legal = model.ended or (offset == 0 and state != "RELEASED")
         sender = Reservation(NodeId(model.node), POOL, "a", 1, "", JobId(job), model.attempt + offset)
         assert self.run(self.ledgers.jobs.step(SESSION, sender, state, epoch=1)) is legal
         if legal and not there:

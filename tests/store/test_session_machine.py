@@ -24,6 +24,7 @@ from lingua_scheduler.core.stored import Finish, Logged, Tenure
 from lingua_scheduler.errors import Fenced
 from lingua_scheduler.store.connection import StoreOptions
 from store.ledgers import A, B, Ledgers, job_end, new_job, slot_on
+from stored_jobs import session_fields
 
 SESSION = SessionId("s-1")
 C = InstanceId("instance-c")
@@ -285,7 +286,9 @@ class Hands(RuleBasedStateMachine):
     def lose(self, which):
         """Let Redis lose the record of a job."""
         job = self.job(which)
-        self.run(self.call("DEL", self.ledgers[A].keys.job(SESSION, job.job_id)))
+        key = self.ledgers[A].keys.session(SESSION)
+        raw = self.run(self.call("HGET", key, f"job:{job.job_id}"))
+        self.run(self.call("HSET", key, f"job:{job.job_id}", b"\n".join([b"", *raw.split(b"\n")[1:]])))
         job.lost = True
 
     # What always holds
@@ -296,20 +299,17 @@ class Hands(RuleBasedStateMachine):
         keys = self.ledgers[A].keys
         owner, epoch = self.run(self.call("HMGET", keys.session(SESSION), "owner", "epoch"))
         assert (owner and (owner.decode(), int(epoch))) == self.record
-        open_jobs = self.run(self.call("HKEYS", keys.open_jobs(SESSION)))
-        assert {job_id.decode() for job_id in open_jobs} == self.open.keys()
+        assert self.fields("job").keys() == self.open.keys()
 
     @invariant()
     def every_claimed_utterance_is_in_one_place(self):
         """Open, told and not acknowledged, or settled; never in two of them, never in none."""
-        keys = self.ledgers[A].keys
-        claims = self.run(self.call("HKEYS", keys.claims(SESSION)))
-        places = [
-            *self.run(self.call("HVALS", keys.open_jobs(SESSION))),
-            *self.run(self.call("HKEYS", keys.results(SESSION))),
-            *(name.encode() for name in self.settled),
-        ]
-        assert sorted(places) == sorted(claims)
+        open_ = [record.split(b"\n")[1].decode() for record in self.fields("job").values()]
+        assert sorted([*open_, *self.fields("told"), *self.settled]) == sorted(self.fields("claim"))
+
+    def fields(self, kind):
+        """Read the fields of one kind of the session."""
+        return self.run(session_fields(self.call, self.ledgers[A].keys, SESSION, kind))
 
     @invariant()
     def one_instance_at_most_has_the_highest_epoch(self):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lingua_scheduler.core.model import JobId, SessionId
-from lingua_scheduler.core.stored import Logged, Tenure
+from lingua_scheduler.core.stored import Finish, Logged, Tenure
 from lingua_scheduler.errors import CorruptValue, Fenced, StoreError
 from store.ledgers import A, B, job_end, new_job, slot_on
 
@@ -80,18 +80,15 @@ async def test_the_owner_may_write_it_again_without_fencing_itself(ledgers):
     assert (await ledgers.jobs.create(new_job("job-2", index=1), None)).fresh
 
 
-async def test_renewing_extends_the_lives_of_the_session_and_what_belongs_to_it(ledgers, key):
+async def test_renewing_extends_the_life_of_the_session_and_nothing_else_does(ledgers, key):
     await ledgers.sessions.open(SESSION, A, {}, epoch=1)
+    await ledgers.call("PEXPIRE", key, 1000)
     for number in range(2):
         await ledgers.jobs.create(new_job(f"job-{number}", index=number), None)
     await ledgers.jobs.finish(job_end("job-0", attempt=0, log=Logged(0, "en", b"said")))
-    keys = ledgers.keys
-    names = (key, keys.claims(SESSION), keys.open_jobs(SESSION), keys.results(SESSION))
-    for name in names:
-        await ledgers.call("PEXPIRE", name, 1000)
+    assert 0 < await ledgers.call("PTTL", key) <= 1000
     assert await ledgers.sessions.renew({SESSION: 1}, A) == {}
-    for name in names:
-        assert await ledgers.call("PTTL", name) > 1000
+    assert 60_000 < await ledgers.call("PTTL", key) <= 90_000
 
 
 async def test_renewing_names_what_is_not_held(ledgers):
@@ -139,8 +136,8 @@ async def test_closing_erases_everything(ledgers, key):
 
 
 async def test_closing_erases_more_than_fits_into_one_command(ledgers, key):
-    claims = [part for index in range(3000) for part in (f"{index}:en", f"job-{index}")]
-    await ledgers.call("HSET", ledgers.keys.claims(SESSION), *claims)
+    claims = [part for index in range(3000) for part in (f"claim:{index}:en", f"job-{index}")]
+    await ledgers.call("HSET", key, *claims)
     await ledgers.jobs.create(new_job(index=5000), None)
     await ledgers.sessions.close(SESSION, epoch=1)
     assert await ledgers.names(key) == []
@@ -158,19 +155,20 @@ async def test_an_older_owner_erases_nothing(store, ledgers, key):
     await other.sessions.take_over(SESSION, B, epoch=1)
     await other.jobs.create(new_job(session_epoch=2), None)
     await ledgers.sessions.close(SESSION, epoch=1)
-    assert await ledgers.call("EXISTS", key, ledgers.keys.job(SESSION, "job-1")) == 2
+    assert await ledgers.call("EXISTS", key, ledgers.keys.audio(SESSION, "job-1")) == 2
 
 
-async def test_a_session_that_lost_its_record_is_still_erased(ledgers, key):
+async def test_of_a_session_that_lost_its_record_the_audio_goes_with_the_end_of_its_job(ledgers, key):
     await ledgers.jobs.create(new_job(), None)
     await ledgers.call("DEL", key)
+    assert await ledgers.jobs.finish(job_end(attempt=0)) is Finish.UNKNOWN
     await ledgers.sessions.close(SESSION, epoch=1)
     assert await ledgers.names(key) == []
 
 
-async def test_a_session_whose_claims_are_corrupt_is_still_erased(ledgers, key):
-    await ledgers.sessions.open(SESSION, A, {}, epoch=1)
-    await ledgers.call("SET", ledgers.keys.claims(SESSION), "text")
+async def test_a_job_whose_claim_was_forgotten_is_erased_with_its_session(ledgers, key):
+    await ledgers.jobs.create(new_job(), None)
+    await ledgers.call("HDEL", key, "claim:0:en")
     await ledgers.sessions.close(SESSION, epoch=1)
     assert await ledgers.names(key) == []
 

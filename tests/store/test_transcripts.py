@@ -121,6 +121,25 @@ async def test_it_outlives_its_session_by_the_grace(house):
     assert await house.ttl_s(*places) == [600] * 2
 
 
+async def test_a_line_prolongs_nothing_the_session_does(house):
+    """A session is renewed as long as somebody has it, however rarely it speaks."""
+    places = house.keys.transcript(ANNA), house.keys.transcript_order(ANNA)
+    await house.open()
+    await house.keep(line())
+    for place in places:
+        await house.call("PEXPIRE", place, 5000)
+    await house.keep(line(1))
+    assert await house.ttl_s(*places) == [5] * 2
+    assert await house.sessions.renew({ANNA: 1}, A) == {}
+    assert await house.ttl_s(*places) == [LEASE_S + 600] * 2
+
+
+async def test_what_comes_after_the_session_has_ended_lives_for_the_grace(house):
+    places = house.keys.transcript(ANNA), house.keys.transcript_order(ANNA)
+    await house.keep(line())
+    assert await house.ttl_s(*places) == [600] * 2
+
+
 async def test_without_grace_nothing_is_kept_of_a_session_that_has_ended(ledgers):
     house = House(ledgers, keep_s=0)
     await house.open()

@@ -40,7 +40,7 @@ _LOOK_S = 0.2
 _OPENING_S = 60.0
 _DRAIN_S = 120.0
 _PINGS = 20
-_LASTING = ("session", "claims", "open_jobs", "results", "audio", "room", "members")
+_LASTING = ("session", "audio", "room", "members")
 
 
 @dataclass(frozen=True, slots=True)

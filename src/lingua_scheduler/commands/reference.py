@@ -45,7 +45,7 @@ ENUMS: Mapping[str, type[Enum]] = {
 KEY_ROLES: Mapping[str, tuple[str, ...]] = {
     "before": ("shelf",),
     "shelves": ("shelf",),
-    "rest": ("job", "audio", "voice"),
+    "rest": ("audio", "ended", "voice"),
 }
 """Which keys the headers of scripts name by the part they play, not by their own name."""
 

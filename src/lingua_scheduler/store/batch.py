@@ -50,7 +50,7 @@ class Batch:
         confirmation: Confirmation | None,
     ) -> None:
         self.calls = calls
-        self.deadline = max(call.deadline for call in calls)
+        self.deadline = max([call.deadline for call in calls])
         self.wire = [call.packed for call in calls]
         self.demoted = False  # the server is no master any more
         self._order: list[Call | None] = [each for call in calls for each in (*[None] * call.preamble, call)]

@@ -137,10 +137,14 @@ class Channel:
                 line.send(Batch(calls, self._refuse, self._confirmation_of(calls)))
 
     def _take(self, *, all_of_it: bool = False) -> list[Call]:
+        """Take calls from the queue, but for those that were given up."""
         count = len(self._queue) if all_of_it else self._limits.batch_calls
         taken, self._queue = self._queue[:count], self._queue[count:]
         wanted = [call for call in taken if not call.future.done()]
-        self._settle(taken if all_of_it else [call for call in taken if call.future.done()])
+        if all_of_it:
+            self._settle(taken)
+        elif len(wanted) < len(taken):
+            self._settle([call for call in taken if call.future.done()])
         return wanted
 
     def _settle(self, calls: list[Call]) -> None:

@@ -8,7 +8,8 @@ unknown), CorruptValue (wrong type stored), StoreError (anything else). No call 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import closing
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -104,6 +105,26 @@ class Connection:
             durable=durable and self._waits,
         )
 
+    async def in_order(
+        self, first: tuple[Argument, ...], then: Coroutine[Any, Any, Any], *, durable: bool = False
+    ) -> Any:
+        """Run a command, and a call about the same slot after it, without waiting in between.
+
+        Gives the answer to the call, once both are answered. When a slot of a cluster moves, or a socket is
+        lost, the command may come second, or not at all.
+        """
+        with closing(then):
+            before = asyncio.ensure_future(self.asked(first, durable=durable))
+            if isinstance(before, asyncio.Task):  # it leaves when it runs for the first time
+                await asyncio.sleep(0)
+            try:
+                answer = await then
+            except BaseException:
+                before.add_done_callback(_heard)
+                raise
+            await before
+            return answer
+
     def blocking(self) -> BlockingConnection:
         """Make a connection of its own for commands that block; closed with this one at the latest."""
         reader = BlockingConnection(self._options, self._login)
@@ -172,6 +193,12 @@ class _SingleServer:
 
     async def close(self) -> None:
         await self._channel.close()
+
+
+def _heard(call: asyncio.Future[Any]) -> None:
+    """Take an answer that nobody waits for any more."""
+    if not call.cancelled():
+        call.exception()
 
 
 def _nobody_cares(_: bool) -> None:  # noqa: FBT001

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Annotated
 
 import msgspec
@@ -9,14 +10,23 @@ import msgspec
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
 from lingua_scheduler.core.placement import Reservation
 from lingua_scheduler.core.stored import NOBODY, Claimed, Finish, JobEnd, NewJob, Remembered
-from lingua_scheduler.errors import CorruptValue, Fenced
+from lingua_scheduler.errors import CorruptValue, DependencyDown, Fenced
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.stored_job import written
+from lingua_scheduler.store.stored_job import (
+    CLAIM,
+    JOB,
+    RELEASED,
+    TOLD,
+    current_attempt,
+    encoded,
+    written,
+)
 
 CLAIMS_KEPT = 256  # indexes whose claims are kept at least; older ones are known to be used by the counter
 _VOICE_MS = 60_000
+_WRITTEN = (b"fresh", b"anew")
 
 
 class LifeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -44,41 +54,46 @@ class JobStore:
         self._attempt = scripts.load("job_attempt")
         self._step = scripts.load("job_step")
         self._finish = scripts.load("job_finish")
-        self._audio = scripts.load("job_audio")
 
     async def create(self, job: NewJob, reservation: Reservation | None) -> Claimed:
-        """Claim the index and write the job, placed (attempt 1) or waiting."""
-        keys = self._keys
-        reply = await self._create(
-            session=keys.session(job.session_id),
-            claims=keys.claims(job.session_id),
-            open_jobs=keys.open_jobs(job.session_id),
-            job=keys.job(job.session_id, job.job_id),
-            audio=keys.audio(job.session_id, job.job_id),
+        """Claim the index and write the job, placed (attempt 1) or waiting, after its audio."""
+        keys, session_id = self._keys, job.session_id
+        claim, audio = f"{job.index}:{job.tgt_lang}", keys.audio(session_id, job.job_id)
+        create = self._create(
+            session=keys.session(session_id),
+            audio=audio,
             owner=self._owner,
             epoch=job.session_epoch,
             spoken=job.session_epoch if job.spoken else "",
-            session_ttl_ms=self._session_ttl_ms,
-            index=job.index,
-            claim=f"{job.index}:{job.tgt_lang}",
-            kept=CLAIMS_KEPT,
+            ttl_ms=self._session_ttl_ms,
+            claim=f"{CLAIM}{claim}",
+            id=job.job_id,
+            job=f"{JOB}{job.job_id}",
+            record=written(claim, job.record, reservation),
+            next_index=job.index + 1,
             last_seq="" if job.last_seq is None else job.last_seq,
-            job_id=job.job_id,
-            state="DISPATCHED" if reservation else "CREATED",
-            attempt=reservation.attempt if reservation else 0,
-            node=reservation.node_id if reservation else "",
-            reservation=written(reservation),
-            record=job.record,
-            data=job.audio,
-            job_ttl_ms=job.ttl_ms,
+            old="" if job.index % CLAIMS_KEPT else job.index - CLAIMS_KEPT,
             affinity=job.affinity.node_id or "",
             affinity_ttl_ms=job.affinity.ttl_ms,
             pool="" if job.preferred_pool is None else job.preferred_pool,
             pair=job.last_pair,
         )
-        if reply[0] == b"fenced":
-            raise Fenced(f"session {job.session_id} has a newer owner")
-        return Claimed(JobId(reply[1].decode()), fresh=reply[0] != b"known", anew=reply[0] == b"anew")
+        put = ("SET", audio, job.audio, "PX", job.ttl_ms)
+        reply = await self._connection.in_order(put, create, durable=True)
+        if reply in _WRITTEN:
+            return Claimed(job.job_id, fresh=True, anew=reply == b"anew")
+        await self._drop_audio(session_id, job.job_id)
+        if reply == b"mute":
+            raise DependencyDown(f"the audio of job {job.job_id} came after the job")
+        if reply == b"fenced":
+            raise Fenced(f"session {session_id} has a newer owner")
+        return Claimed(JobId(reply[0].decode()), fresh=False)
+
+    async def _drop_audio(self, session_id: SessionId, job_id: JobId) -> None:
+        """Remove the audio of a job that was not written now, unless it was before and has not ended."""
+        call, keys = self._connection.call, self._keys
+        if not await call("HEXISTS", keys.session(session_id), f"{JOB}{job_id}"):
+            await call("UNLINK", keys.audio(session_id, job_id))
 
     async def attempt(
         self,
@@ -91,24 +106,29 @@ class JobStore:
         """Make `reservation.attempt` the job's current one."""
         reply = await self._attempt(
             session=self._keys.session(session_id),
-            job=self._keys.job(session_id, reservation.job_id),
             owner=self._owner,
             epoch=epoch,
+            job=f"{JOB}{reservation.job_id}",
             attempt=reservation.attempt,
             node=reservation.node_id,
-            reservation=written(reservation),
+            reservation=encoded(reservation),
             affinity=affinity.node_id or "",
             affinity_ttl_ms=affinity.ttl_ms,
         )
         return bool(reply)
 
     async def step(self, session_id: SessionId, reservation: Reservation, state: str, *, epoch: int) -> bool:
-        """Advance the current attempt to `state`."""
+        """Advance the current attempt to `state`; RELEASED is a job that has ended and whose slot is free."""
+        ended = self._keys.ended(session_id, reservation.job_id)
+        if state == RELEASED:
+            mark = f"{state} {reservation.attempt}"
+            return await self._connection.call("SET", ended, mark, "XX", "KEEPTTL") is not None
         reply = await self._step(
             session=self._keys.session(session_id),
-            job=self._keys.job(session_id, reservation.job_id),
+            ended=ended,
             owner=self._owner,
             epoch=epoch,
+            job=f"{JOB}{reservation.job_id}",
             attempt=reservation.attempt,
             state=state,
         )
@@ -119,33 +139,32 @@ class JobStore:
         keys, session_id = self._keys, end.session_id
         reply = await self._finish(
             session=keys.session(session_id),
-            open_jobs=keys.open_jobs(session_id),
-            results=keys.results(session_id),
-            job=keys.job(session_id, end.job_id),
+            ended=keys.ended(session_id, end.job_id),
             audio=keys.audio(session_id, end.job_id),
             owner=self._owner,
             epoch=end.session_epoch,
-            session_ttl_ms=self._session_ttl_ms,
-            job_id=end.job_id,
+            job=f"{JOB}{end.job_id}",
             attempt=end.attempt,
-            outcome=end.outcome,
+            state=f"FINISHED {end.attempt} {end.outcome}",
             keep_ms=self._ended_ms,
-            name=end.log.name if end.log else "",
+            name=f"{TOLD}{end.log.name}" if end.log else "",
             message=end.log.message if end.log else b"",
-            forget=end.forget,
+            forget=[f"{TOLD}{name}" for name in end.forget],
         )
         return Finish(reply.decode())
 
     async def audio(self, session_id: SessionId, job_id: JobId, *, attempt: int) -> bytes | None:
         """Give a job's audio to the holder of an attempt; None when the attempt is not current any more."""
-        keys = self._keys
+        call, keys = self._connection.call, self._keys
         try:
-            data: bytes | None = await self._audio(
-                job=keys.job(session_id, job_id), audio=keys.audio(session_id, job_id), attempt=attempt
+            raw, audio = await asyncio.gather(
+                call("HGET", keys.session(session_id), f"{JOB}{job_id}"),
+                call("GET", keys.audio(session_id, job_id)),
             )
         except CorruptValue:
             return None
-        return data
+        found: bytes | None = audio if current_attempt(raw) == attempt else None
+        return found
 
     async def put_voice(self, session_id: SessionId, job_id: JobId, data: bytes) -> None:
         """Keep the spoken result of a job for the minute in which its session's owner fetches it."""

@@ -136,33 +136,18 @@ class Keys:
 
     @_kind("hash", ttl="the session's, renewed by its owner; removed when it ends")
     def session(self, session: str) -> str:
-        """Record a session: owner, epoch, languages, next index, last frame, affinity, preferred pool."""
+        """Record a session: its owner, counters, affinity and pool, its jobs, what the client was told."""
         return f"{self.prefix}:{{session:{session}}}:session"
 
-    @_kind("hash", ttl="with the session")
-    def claims(self, session: str) -> str:
-        """Tell which job an utterance has for a language, so that none is made twice."""
-        return f"{self.prefix}:{{session:{session}}}:claims"
-
-    @_kind("hash", ttl="with the session")
-    def open_jobs(self, session: str) -> str:
-        """Tell which jobs of a session have not ended, for its next owner."""
-        return f"{self.prefix}:{{session:{session}}}:open_jobs"
-
-    @_kind("hash", ttl="with the session")
-    def results(self, session: str) -> str:
-        """Keep what the client was told about each utterance until it has acknowledged it."""
-        return f"{self.prefix}:{{session:{session}}}:results"
-
-    @_kind("hash", ttl="the job's longest life; shorter once it has ended")
-    def job(self, session: str, job: str) -> str:
-        """Record a job: state, current attempt, its node and reservation, request."""
-        return f"{self.prefix}:{{session:{session}}}:job:{job}"
-
-    @_kind("string", ttl="with the job; removed when the job ends")
+    @_kind("string", ttl="the job's longest life; removed when it ends")
     def audio(self, session: str, job: str) -> str:
         """Keep a job's audio for its next attempt."""
         return f"{self.prefix}:{{session:{session}}}:audio:{job}"
+
+    @_kind("string", ttl="`ended_job_s`")
+    def ended(self, session: str, job: str) -> str:
+        """Tell that a job has ended, by which attempt and how, and that its slot is free."""
+        return f"{self.prefix}:{{session:{session}}}:ended:{job}"
 
     @_kind("string", ttl="60 s")
     def voice(self, session: str, job: str) -> str:

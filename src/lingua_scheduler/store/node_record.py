@@ -13,6 +13,7 @@ from lingua_scheduler.log import get_logger
 _log = get_logger(__name__)
 
 OFFLINE = "offline"
+_JOB_SCORE = 10**12  # of a job on a shelf; the rest is the last use of the node
 _DOORS = {
     None: "open",
     Exclusion.CAPACITY_EXCEEDED: "busy",
@@ -37,6 +38,11 @@ class _Facts(msgspec.Struct, frozen=True):
 
 _encode = msgspec.json.encode
 _decode = msgspec.json.Decoder(_Facts).decode
+
+
+def jobs_by(score: bytes) -> int:
+    """Tell how many jobs a node has by its score on its shelf."""
+    return int(float(score)) // _JOB_SCORE
 
 
 def door(facts: NodeFacts) -> str:

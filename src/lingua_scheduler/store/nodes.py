@@ -18,6 +18,7 @@ from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.slots import Slots
 
+_READ_BATCH = 50  # nodes read at a time; more would hold up the event loop
 _SWEEP_BATCH = 100
 _SWEEP_ROUNDS = 100
 _encode = msgspec.json.encode
@@ -161,26 +162,39 @@ class NodeStore:
         if not reply:
             return None
         version, complete, ids = reply
-        node_ids = [NodeId(raw.decode()) for raw in ids]
-        found = await asyncio.gather(*(self._facts(pool, node_id) for node_id in node_ids))
+        nodes: list[NodeFacts] = []
+        gone: list[NodeId] = []
+        for first in range(0, len(ids), _READ_BATCH):
+            some = [NodeId(raw.decode()) for raw in ids[first : first + _READ_BATCH]]
+            found = await self._facts(pool, some)
+            nodes += found.values()
+            gone += [node_id for node_id in some if node_id not in found]
         return NodeChanges(
-            version=int(version),
-            complete=complete == b"1",
-            nodes=tuple(facts for facts in found if facts is not None),
-            gone=tuple(node_id for node_id, facts in zip(node_ids, found, strict=True) if facts is None),
+            version=int(version), complete=complete == b"1", nodes=tuple(nodes), gone=tuple(gone)
         )
 
-    async def _facts(self, pool: PoolId, node_id: NodeId) -> NodeFacts | None:
-        """Read a node with its effective load; one that cannot be chosen now counts as full."""
-        raw = await self._connection.call("HGET", self._keys.node(pool, node_id), "facts")
-        if raw is None:
-            return None
-        facts = node_record.read(node_id, pool, raw)
-        if facts is None:
-            self._unreadable()
-            return None
-        score = await self._connection.call("ZSCORE", self._keys.shelf(pool, facts.shelf), node_id)
-        return replace(facts, running_jobs=facts.max_jobs if score is None else int(float(score)))
+    async def _facts(self, pool: PoolId, node_ids: list[NodeId]) -> dict[NodeId, NodeFacts]:
+        """Read nodes with their effective load; one that cannot be chosen now counts as full."""
+        keys, asked = self._keys, self._connection.asked
+        written = await asyncio.gather(
+            *(asked(("HGET", keys.node(pool, each), "facts")) for each in node_ids)
+        )
+        found = []
+        for node_id, raw in zip(node_ids, written, strict=True):
+            facts = node_record.read(node_id, pool, raw) if raw is not None else None
+            if facts is not None:
+                found.append(facts)
+            elif raw is not None:
+                self._unreadable()
+        scores = await asyncio.gather(
+            *(asked(("ZSCORE", keys.shelf(pool, facts.shelf), facts.node_id)) for facts in found)
+        )
+        return {
+            facts.node_id: replace(
+                facts, running_jobs=node_record.jobs_by(score) if score else facts.max_jobs
+            )
+            for facts, score in zip(found, scores, strict=True)
+        }
 
     async def sweep(self, pool: PoolId) -> int:
         """Remove nodes whose lease is over and reservations whose time is over; return how many."""

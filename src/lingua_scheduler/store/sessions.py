@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
 
 from lingua_scheduler.core.model import InstanceId, JobId, SessionId
 from lingua_scheduler.core.stored import Holder, Logged, StoredJob, StoredSession, Tenure
@@ -14,7 +13,7 @@ from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.jobs import LifeOptions
 from lingua_scheduler.store.keys import Keys
 from lingua_scheduler.store.scripts import Scripts
-from lingua_scheduler.store.stored_job import ended, stored_job
+from lingua_scheduler.store.stored_job import CLAIM, JOB, TOLD, claim_of, stored_job
 
 _log = get_logger(__name__)
 _OWN_FIELDS = (
@@ -50,7 +49,6 @@ class SessionStore:
         self._renew = scripts.load("session_renew")
         self._take = scripts.load("session_take")
         self._close = scripts.load("session_close")
-        self._read_job = scripts.load("job_read")
 
     async def open(
         self, session_id: SessionId, owner: InstanceId, fields: dict[str, str], *, epoch: int
@@ -80,7 +78,7 @@ class SessionStore:
     async def _renewed(self, session_id: SessionId, owner: InstanceId, epoch: int) -> Tenure | None:
         try:
             reply = await self._renew(
-                **self._records(session_id),
+                session=self._keys.session(session_id),
                 **self._transcript(session_id),
                 owner=owner,
                 epoch=epoch,
@@ -100,7 +98,7 @@ class SessionStore:
         """
         try:
             reply = await self._take(
-                **self._records(session_id),
+                session=self._keys.session(session_id),
                 owner=owner,
                 epoch=epoch,
                 ttl_ms=self._lease_ms,
@@ -111,16 +109,16 @@ class SessionStore:
             return None
         if reply is None:
             return None
-        taken, before, first, fields, open_jobs, results = reply
-        record = {_text(name): _text(value) for name, value in _pairs(fields)}
-        log = sorted(_logged(results), key=_place)
-        jobs, lost = await self._jobs(session_id, open_jobs, {logged.name for logged in log})
+        taken, before, first, fields = reply
+        record = {_text(name): value for name, value in _pairs(fields)}
+        log = sorted(_logged(record), key=_place)
+        jobs, lost = await self._jobs(session_id, record, {logged.name for logged in log})
         used = [index for index, _ in (*map(_place, jobs), *map(_place, log), *lost)]
         return StoredSession(
             epoch=taken,
             before=InstanceId(_text(before)),
             first=InstanceId(_text(first)),
-            fields={name: value for name, value in record.items() if name not in _OWN_FIELDS},
+            fields={name: _text(value) for name, value in record.items() if _is_about_it(name)},
             next_index=max((_number(record.get("next_index")) or 0, *(index + 1 for index in used))),
             last_seq=_number(record.get("last_seq")),
             jobs=tuple(jobs),
@@ -129,18 +127,18 @@ class SessionStore:
         )
 
     async def _jobs(
-        self, session_id: SessionId, open_jobs: list[bytes], logged: set[str]
+        self, session_id: SessionId, record: dict[str, bytes], logged: set[str]
     ) -> tuple[list[StoredJob], list[tuple[int, str]]]:
         """Read the jobs that have not ended; those that cannot be used are given by index and language."""
-        claims = [(JobId(_text(job_id)), _text(claim)) for job_id, claim in _pairs(open_jobs)]
-        claims = [(job_id, claim) for job_id, claim in claims if claim not in logged]
-        replies = await asyncio.gather(*(self._job(session_id, job_id) for job_id, _ in claims))
+        found = [
+            (JobId(name.removeprefix(JOB)), place, raw)
+            for name, raw in record.items()
+            if name.startswith(JOB) and (claim := claim_of(raw)) not in logged and (place := _claimed(claim))
+        ]
+        audios = await asyncio.gather(*(self._audio(session_id, job_id) for job_id, _, _ in found))
         jobs, lost = [], []
-        for (job_id, claim), reply in zip(claims, replies, strict=True):
-            place = _claimed(claim)
-            if place is None or ended(reply):
-                continue
-            job = stored_job(job_id, place, reply)
+        for (job_id, place, raw), audio in zip(found, audios, strict=True):
+            job = stored_job(job_id, place, raw, audio)
             if job is not None:
                 jobs.append(job)
             else:
@@ -148,15 +146,12 @@ class SessionStore:
                 lost.append(place)
         return sorted(jobs, key=_place), sorted(lost)
 
-    async def _job(self, session_id: SessionId, job_id: JobId) -> list[Any] | None:
-        keys = self._keys
+    async def _audio(self, session_id: SessionId, job_id: JobId) -> bytes | None:
         try:
-            reply: list[Any] = await self._read_job(
-                job=keys.job(session_id, job_id), audio=keys.audio(session_id, job_id)
-            )
+            audio: bytes | None = await self._connection.call("GET", self._keys.audio(session_id, job_id))
         except CorruptValue:
             return None
-        return reply
+        return audio
 
     async def owner(self, session_id: SessionId) -> InstanceId | None:
         """Tell who owns a session; None when there is no such session."""
@@ -179,13 +174,11 @@ class SessionStore:
     async def close(self, session_id: SessionId, *, epoch: int) -> None:
         """Remove the session and all that belongs to it."""
         keys = self._keys
-        try:
-            jobs = await self._connection.call("HVALS", keys.claims(session_id))
-        except CorruptValue:
-            jobs = []
-        kinds = (keys.job, keys.audio, keys.voice)
-        rest = [kind(session_id, _text(job_id)) for job_id in jobs for kind in kinds]
-        await self._close(**self._records(session_id), **self._transcript(session_id), rest=rest, epoch=epoch)
+        key = keys.session(session_id)
+        fields = await self._connection.call("HGETALL", key)
+        kinds = (keys.audio, keys.ended, keys.voice)
+        rest = [kind(session_id, job_id) for job_id in _jobs_of(fields) for kind in kinds]
+        await self._close(session=key, **self._transcript(session_id), rest=rest, epoch=epoch)
 
     def _transcript(self, session_id: SessionId) -> dict[str, str | int]:
         keys = self._keys
@@ -193,15 +186,6 @@ class SessionStore:
             "transcript": keys.transcript(session_id),
             "transcript_order": keys.transcript_order(session_id),
             "keep_ms": self._keep_ms,
-        }
-
-    def _records(self, session_id: SessionId) -> dict[str, str]:
-        keys = self._keys
-        return {
-            "session": keys.session(session_id),
-            "claims": keys.claims(session_id),
-            "open_jobs": keys.open_jobs(session_id),
-            "results": keys.results(session_id),
         }
 
 
@@ -213,20 +197,30 @@ def _text(raw: bytes) -> str:
     return raw.decode(errors="replace")
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isascii() and text.isdigit() else None
+def _number(raw: bytes | None) -> int | None:
+    return int(raw) if raw is not None and raw.isdigit() else None
+
+
+def _is_about_it(name: str) -> bool:
+    return name not in _OWN_FIELDS and not name.startswith((CLAIM, JOB, TOLD))
+
+
+def _jobs_of(fields: list[bytes]) -> set[str]:
+    """Name the jobs of a session."""
+    named = {_text(name): _text(value) for name, value in _pairs(fields)}
+    claimed = {job_id for name, job_id in named.items() if name.startswith(CLAIM)}
+    return claimed | {name.removeprefix(JOB) for name in named if name.startswith(JOB)}
 
 
 def _claimed(claim: str) -> tuple[int, str] | None:
     index, _, tgt_lang = claim.partition(":")
-    number = _number(index)
+    number = _number(index.encode())
     return None if number is None else (number, tgt_lang)
 
 
-def _logged(results: list[bytes]) -> Iterator[Logged]:
-    for name, message in _pairs(results):
-        place = _claimed(_text(name))
-        if place is not None:
+def _logged(record: dict[str, bytes]) -> Iterator[Logged]:
+    for name, message in record.items():
+        if name.startswith(TOLD) and (place := _claimed(name.removeprefix(TOLD))):
             yield Logged(*place, message)
 
 

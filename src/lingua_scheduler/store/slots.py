@@ -16,6 +16,7 @@ from lingua_scheduler.store.scripts import Script, Scripts
 _SCAN_BATCH = 1000
 _MEMBER_WORDS = 3
 _GUESSES = 3
+_NOBODY = (b"none", b"bound")
 _VERDICTS = frozenset({b"written", b"fenced", b"taken", b"renewed", b"gone", b"replaced"})
 
 
@@ -45,7 +46,6 @@ class Slots:
             aside=keys.aside(ask.pool),
             reserved=keys.reserved(ask.pool),
             shelves=[keys.shelf(ask.pool, shelf) for shelf in ask.shelves],
-            names=list(ask.shelves),
             ask=f"{ask.job_id}#{ask.attempt}",
             ttl_ms=ask.ttl_ms,
             reachable=_spaced(ask.reachable),
@@ -55,9 +55,10 @@ class Slots:
             dry=int(dry),
             only=int(ask.only),
         )
-        if isinstance(reply, bytes):
+        if reply in _NOBODY:
             return None
-        node_id, owner, epoch, shelf = (part.decode() for part in reply)
+        node_id, owner, epoch, place = reply.decode().split(" ")
+        shelf = ask.shelves[int(place) - 1]
         return _reservation(ask, NodeId(node_id), owner=owner, epoch=epoch, shelf=shelf)
 
     async def _find(self, ask: Ask) -> Reservation | None:

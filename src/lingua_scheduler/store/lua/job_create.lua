@@ -1,68 +1,51 @@
--- Claim (index, language) for a job and write it with its audio, placed on a node (attempt 1) or waiting (attempt 0).
+-- Claim (index, language) for a job and write it, placed on a node (attempt 1) or waiting (attempt 0).
 -- A session that vanished from Redis while its owner lives is written anew.
--- Every so many indexes (kept), the claims of older ones are forgotten: the session's counter knows that they are used.
--- Returns {'fresh', job}, {'anew', job} when the session had to be written too, {'known', job} when the claim is taken, or {'fenced'} when the session has a newer owner.
--- KEYS: session claims open_jobs job audio
--- ARGV: owner epoch spoken session_ttl_ms index claim kept last_seq job_id state attempt node reservation record data job_ttl_ms
--- ARGV: affinity affinity_ttl_ms pool pair
--- include: now_ms
+-- With old, the claims of that index and those before it are forgotten: the session's counter knows that they are used.
+-- Returns 'fresh', 'anew' when the session had to be written too, {job} when the claim is taken, 'fenced' when the session has a newer owner, or 'mute'
+-- when the job's audio is not there: without it nothing is written.
+-- KEYS: session audio
+-- ARGV: owner epoch spoken ttl_ms claim id job record next_index last_seq old affinity affinity_ttl_ms pool pair
+-- include: now_ms remember
 -- durable: promises 1 and 3
-local known = redis.call('HMGET', session, 'owner', 'epoch', 'next_index', 'last_seq', 'spoken', 'timeout_node_id')
+local known = redis.call('HMGET', session, 'owner', 'epoch', claim, 'next_index', 'last_seq', 'spoken',
+  'timeout_node_id', 'preferred_pool', 'last_lang_pair')
 local current, mine = tonumber(known[2]), tonumber(epoch)
 if current and (current > mine or current == mine and known[1] ~= owner) then
-  return {'fenced'}
+  return 'fenced'
 end
-local changed = {}
-local function change(name, value)
-  changed[#changed + 1] = name
-  changed[#changed + 1] = value
+if current and current < mine then
+  redis.call('HSET', session, 'owner', owner, 'epoch', epoch)
 end
-local function raise(name, before, value)
-  if value ~= '' and tonumber(value) > (tonumber(before) or -1) then
-    change(name, value)
-  end
+if known[3] then
+  return {known[3]}
 end
-if current ~= mine then
-  change('owner', owner)
-  change('epoch', epoch)
+if redis.call('EXISTS', audio) == 0 then
+  return 'mute'
 end
-if redis.call('HSETNX', claims, claim, job_id) == 0 then
-  if #changed > 0 then
-    redis.call('HSET', session, unpack(changed))
-  end
-  return {'known', redis.call('HGET', claims, claim)}
+local function higher(value, before)
+  return (tonumber(value) or -1) > (tonumber(before) or -1) and value or before or ''
 end
-redis.call('PEXPIRE', claims, session_ttl_ms)
-if index % kept == 0 then
-  for _, name in ipairs(redis.call('HKEYS', claims)) do
-    if tonumber(string.match(name, '^%d+') or 0) <= index - kept then
-      redis.call('HDEL', claims, name)
+redis.call('HSET', session, claim, id, job, record, 'next_index', higher(next_index, known[4]),
+  'last_seq', higher(last_seq, known[5]))
+if spoken ~= '' and spoken ~= known[6] then
+  redis.call('HSET', session, 'spoken', higher(spoken, known[6]))
+end
+if affinity ~= '' or known[7] then
+  remember(session, affinity, affinity_ttl_ms)
+end
+if pool ~= '' and (pool ~= known[8] or pair ~= known[9]) then
+  redis.call('HSET', session, 'preferred_pool', pool, 'last_lang_pair', pair)
+end
+if old ~= '' then
+  for _, name in ipairs(redis.call('HKEYS', session)) do
+    if (tonumber(string.match(name, '^claim:(%d+)')) or math.huge) <= tonumber(old) then
+      redis.call('HDEL', session, name)
     end
   end
 end
-redis.call('HSET', open_jobs, job_id, claim)
-redis.call('PEXPIRE', open_jobs, session_ttl_ms)
-redis.call('HSET', job, 'state', state, 'attempt', attempt, 'node', node, 'reservation', reservation, 'record', record)
-redis.call('PEXPIRE', job, job_ttl_ms)
-redis.call('SET', audio, data, 'PX', job_ttl_ms)
-raise('next_index', known[3], index + 1)
-raise('last_seq', known[4], last_seq)
-raise('spoken', known[5], spoken)
-if affinity ~= '' then
-  change('timeout_node_id', affinity)
-  change('timeout_node_until', now_ms() + affinity_ttl_ms)
-elseif known[6] then
-  redis.call('HDEL', session, 'timeout_node_id', 'timeout_node_until')
-end
-if pool ~= '' then
-  change('preferred_pool', pool)
-  change('last_lang_pair', pair)
-end
-if #changed > 0 then
-  redis.call('HSET', session, unpack(changed))
-end
 if not current then
-  redis.call('PEXPIRE', session, session_ttl_ms)
-  return {'anew', job_id}
+  redis.call('HSET', session, 'owner', owner, 'epoch', epoch)
+  redis.call('PEXPIRE', session, ttl_ms)
+  return 'anew'
 end
-return {'fresh', job_id}
+return 'fresh'

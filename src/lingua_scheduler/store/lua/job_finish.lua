@@ -1,31 +1,28 @@
 -- End a job by its current attempt's outcome, log what its client is told (a name and a message, or no name), and drop its audio.
 -- Returns 'accepted', 'stale' (another attempt is current), 'fenced' (the session has a newer owner), 'done' (it had ended) or 'unknown'.
--- KEYS: session open_jobs results job audio
--- ARGV: owner epoch session_ttl_ms job_id attempt outcome keep_ms name message forget...
+-- KEYS: session ended audio
+-- ARGV: owner epoch job attempt state keep_ms name message forget...
 -- include: holds
 -- durable: promises 1 and 3
-if not holds(session, owner, epoch) then
+local mine, there, record = holds(session, owner, epoch, job)
+if not mine then
   return 'fenced'
 end
-if #forget > 0 then
-  redis.call('HDEL', results, unpack(forget))
+local current = string.match(record or '', '^%u+ (%d+) ')
+local done = not current and redis.call('EXISTS', ended) == 1
+if done or current and current ~= attempt then
+  if #forget > 0 then
+    redis.call('HDEL', session, unpack(forget))
+  end
+  return done and 'done' or 'stale'
 end
-local known = redis.call('HMGET', job, 'state', 'attempt')
-if known[1] == 'FINISHED' or known[1] == 'RELEASED' then
-  return 'done'
+redis.call('HDEL', session, job, unpack(forget))
+if name ~= '' and there then
+  redis.call('HSET', session, name, message)
 end
-if known[1] and known[2] ~= attempt then
-  return 'stale'
-end
-redis.call('HDEL', open_jobs, job_id)
-if name ~= '' and (known[1] or redis.call('EXISTS', session) == 1) then
-  redis.call('HSET', results, name, message)
-  redis.call('PEXPIRE', results, session_ttl_ms)
-end
-if not known[1] then
+redis.call('UNLINK', audio)
+if not current then
   return 'unknown'
 end
-redis.call('HSET', job, 'state', 'FINISHED', 'outcome', outcome)
-redis.call('PEXPIRE', job, keep_ms)
-redis.call('UNLINK', audio)
+redis.call('SET', ended, state, 'PX', keep_ms)
 return 'accepted'

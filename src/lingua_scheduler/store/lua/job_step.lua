@@ -1,19 +1,19 @@
 -- Advance the current attempt of a job to a state; 1 when it is at or past it, 0 when the step is not legal or the session has a newer owner.
--- KEYS: session job
--- ARGV: owner epoch attempt state
+-- KEYS: session ended
+-- ARGV: owner epoch job attempt state
 -- include: rank holds
-if not holds(session, owner, epoch) then
+local mine, _, record = holds(session, owner, epoch, job)
+if not mine then
   return 0
 end
-local known = redis.call('HMGET', job, 'state', 'attempt')
-if not known[1] or known[2] ~= attempt then
+if not record then
+  return redis.call('EXISTS', ended)
+end
+local before, current, rest = string.match(record, '^(%u+) (%d+)(.*)$')
+if current ~= attempt then
   return 0
 end
-if rank(known[1]) >= rank(state) then
-  return 1
+if rank(before) < rank(state) then
+  redis.call('HSET', session, job, state .. ' ' .. current .. rest)
 end
-if state == 'RELEASED' and known[1] ~= 'FINISHED' then
-  return 0
-end
-redis.call('HSET', job, 'state', state)
 return 1

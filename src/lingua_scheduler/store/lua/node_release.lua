@@ -3,7 +3,7 @@
 -- Returns 1 or 0, or the shelf the node stands on when it is not the one that was named.
 -- KEYS: nodes aside reserved changes version shelf
 -- ARGV: id epoch member shelf_name
--- include: note_change put read_record jobs_of turn
+-- include: note_change put read_record turn
 local lease, max, _, current, standing, _, door = read_record(redis.call('HGET', nodes, id))
 if lease and current == epoch and standing ~= shelf_name then
   return standing
@@ -11,10 +11,18 @@ end
 if redis.call('ZREM', reserved, member) == 0 then
   return 0
 end
-if lease and current == epoch then
-  local jobs = math.max(0, jobs_of(shelf, aside, id) - 1)
-  if put(shelf, aside, id, jobs, door == 'open' and jobs < tonumber(max), turn()) then
-    note_change(version, changes, id)
+if not lease or current ~= epoch then
+  return 1
+end
+local score = redis.call('ZADD', shelf, 'XX', 'INCR', '-1000000000000', id)
+if score then
+  if tonumber(score) < 0 then
+    redis.call('ZADD', shelf, 0, id)
   end
+  return 1
+end
+local jobs = math.max(0, (redis.call('ZSCORE', aside, id) or 0) - 1)
+if put(shelf, aside, id, jobs, door == 'open' and jobs < tonumber(max), turn()) then
+  note_change(version, changes, id)
 end
 return 1

@@ -1,5 +1,5 @@
 -- Remove a session with everything that belongs to it, unless a newer epoch owns it; its transcript stays for keep_ms.
--- KEYS: transcript transcript_order session claims open_jobs results rest...
+-- KEYS: transcript transcript_order session rest...
 -- ARGV: epoch keep_ms
 local current = tonumber(redis.call('HGET', session, 'epoch'))
 if current and current > tonumber(epoch) then

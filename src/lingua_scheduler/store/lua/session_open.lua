@@ -3,7 +3,7 @@
 -- ARGV: owner epoch ttl_ms next_index last_seq fields...
 -- include: holds raise
 -- durable: promise 1
-if not holds(session, owner, epoch) then
+if not holds(session, owner, epoch, 'whole') then
   return false
 end
 redis.call('HSET', session, 'owner', owner, 'epoch', epoch, 'whole', 1, unpack(fields))

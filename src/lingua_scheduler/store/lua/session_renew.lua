@@ -1,21 +1,16 @@
--- Extend the life of an owned session and of what belongs to it; 'held', 'gone', or 'taken' by somebody else.
+-- Extend the life of an owned session and of its transcript; 'held', 'gone', or 'taken' by somebody else.
 -- A record that only a job has written, after Redis had lost it, is not the whole one: it is gone, too.
--- KEYS: session claims open_jobs results transcript transcript_order
+-- KEYS: session transcript transcript_order
 -- ARGV: owner epoch ttl_ms keep_ms
 -- include: holds
-if not tonumber(redis.call('HGET', session, 'epoch')) then
-  return 'gone'
-end
-if not holds(session, owner, epoch) then
+local mine, there, whole = holds(session, owner, epoch, 'whole')
+if not mine then
   return 'taken'
 end
-if not redis.call('HGET', session, 'whole') then
+if not there or not whole then
   return 'gone'
 end
-for _, key in ipairs({session, claims, open_jobs, results}) do
-  redis.call('PEXPIRE', key, ttl_ms)
-end
-for _, key in ipairs({transcript, transcript_order}) do
-  redis.call('PEXPIRE', key, ttl_ms + keep_ms)
-end
+redis.call('PEXPIRE', session, ttl_ms)
+redis.call('PEXPIRE', transcript, ttl_ms + keep_ms)
+redis.call('PEXPIRE', transcript_order, ttl_ms + keep_ms)
 return 'held'

@@ -1,13 +1,12 @@
--- Tell whether an owner may write about a session: not when somebody newer has it. An older record becomes its own; one that is gone stays gone.
-local function holds(session, owner, epoch)
-  local known = redis.call('HMGET', session, 'owner', 'epoch')
+-- Tell whether an owner may write about a session, not when somebody newer has it; whether the session is there; and one field of it.
+-- An older record becomes its own; one that is gone stays gone.
+local function holds(session, owner, epoch, field)
+  local known = redis.call('HMGET', session, 'owner', 'epoch', field)
   local current, mine = tonumber(known[2]), tonumber(epoch)
-  if not current or (current == mine and known[1] == owner) then
-    return true
+  if current and current < mine then
+    redis.call('HSET', session, 'owner', owner, 'epoch', epoch)
+  elseif current and (current > mine or known[1] ~= owner) then
+    return false, true
   end
-  if current >= mine then
-    return false
-  end
-  redis.call('HSET', session, 'owner', owner, 'epoch', epoch)
-  return true
+  return true, current ~= nil, known[3]
 end

@@ -1,5 +1,5 @@
--- The order of a job's states.
+-- The order of the states of a job that has not ended.
 local function rank(state)
-  local ranks = {CREATED = 0, DISPATCHED = 1, ACCEPTED = 2, RUNNING = 3, FINISHED = 4, RELEASED = 5}
+  local ranks = {CREATED = 0, DISPATCHED = 1, ACCEPTED = 2, RUNNING = 3}
   return ranks[state]
 end

@@ -1,5 +1,5 @@
--- The present as a fraction of 1: among nodes with equal load, the one whose last use has the smallest comes first.
+-- The present in microseconds, less than what a job counts: among nodes with equal load, the one whose last use is longest ago comes first.
 local function turn()
   local time = redis.call('TIME')
-  return (time[1] % 1000000 + time[2] / 1000000) / 1000000
+  return time[1] % 1000000 * 1000000 + time[2]
 end

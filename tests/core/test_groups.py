@@ -180,7 +180,9 @@ def test_memory_is_bounded_over_a_long_group():
     assert subject._group is not None
     assert len(subject._group.parts) == 8
     assert len(subject._placed) <= 64
-    assert max(len(part.text_asr) for part in subject._group.parts.values()) <= 800
+    parts = subject._group.parts.values()
+    assert max(len(part.bare) for part in parts) <= 800 + len("User: \n")
+    assert max(len(text) for part in parts for text in part.translated.values()) < 1700
 
 
 utterances = st.lists(

@@ -71,7 +71,7 @@ async def test_who_waits_behind_a_silent_call_is_told_with_it(connection, proxy)
     first = asyncio.create_task(failure(connection.call("PING")))
     channel = connection._network._channel
     await wait_until(lambda: channel.under_way, description="the first is under way")
-    text, took_s = await failure(channel.submit(b"*1\r\n$4\r\nPING\r\n", timeout_s=30))
+    text, took_s = await failure(channel.submit((b"*1\r\n$4\r\nPING\r\n",), timeout_s=30))
     assert "in time" in text
     assert took_s < 5
     await first

@@ -294,8 +294,8 @@ async def test_the_deadline_of_one_call_does_not_end_the_wait_of_another(own_ser
     channel = connection._network._channel
     await connection.call("PING")
     os.kill(own_server.pid, signal.SIGSTOP)
-    hasty = channel.submit(b"*1\r\n$4\r\nPING\r\n", timeout_s=0.01)
-    patient = channel.submit(b"*1\r\n$4\r\nPING\r\n", timeout_s=10)
+    hasty = channel.submit((b"*1\r\n$4\r\nPING\r\n",), timeout_s=0.01)
+    patient = channel.submit((b"*1\r\n$4\r\nPING\r\n",), timeout_s=10)
     with pytest.raises(DependencyDown, match="in time"):
         await hasty
     os.kill(own_server.pid, signal.SIGCONT)

@@ -59,15 +59,18 @@ class GroupContext:
     context_text: str
 
 
-@dataclass(slots=True)
 class _Part:
-    text_asr: str
-    translations: dict[str, str] = field(default_factory=dict)
+    """One utterance of a group: its lines without a translation, and those with one, by language."""
 
-    def lines(self, language: str) -> str:
-        text = f"User: {self.text_asr}\n"
-        translation = self.translations.get(language)
-        return text if translation is None else f"{text}Target: {translation}\n"
+    __slots__ = ("bare", "translated")
+
+    def __init__(self, text_asr: str) -> None:
+        self.bare = f"User: {text_asr}\n"
+        self.translated: dict[str, str] = {}
+
+    def add(self, language: str, translation: str) -> None:
+        if language not in self.translated:
+            self.translated[language] = f"{self.bare}Target: {translation}\n"
 
 
 @dataclass(slots=True)
@@ -106,7 +109,7 @@ class Groups:
         group = self._live(now)
         if group is None or not self._options.send_context:
             return None
-        newest_first = (part.lines(language) for part in reversed(group.parts.values()))
+        newest_first = [part.translated.get(language, part.bare) for part in reversed(group.parts.values())]
         return GroupContext(group.group_id, group.next_part, self._context_text(newest_first))
 
     def playback_started(self, group_id: str, now: float) -> None:
@@ -157,7 +160,7 @@ class Groups:
             return
         self._group.active_at = now
         if translation := self._one_line(heard.translation or ""):
-            self._group.parts[heard.index].translations.setdefault(heard.language, translation)
+            self._group.parts[heard.index].add(heard.language, translation)
 
     def _new_id(self, wall_ms: int) -> str:
         self._last_id_ms = max(wall_ms, self._last_id_ms + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import secrets
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +21,10 @@ PoolId = NewType("PoolId", int)
 _ID_BYTES = 10  # 80 random bits
 _LATEST_MS = 2**53
 
+_numbers = random.Random()  # noqa: S311 for names that must be unlike, not secret; seeded by the system
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_numbers.seed)
+
 
 def new_session_id() -> SessionId:
     """Make a session id that nobody can guess."""
@@ -28,7 +33,7 @@ def new_session_id() -> SessionId:
 
 def new_job_id() -> JobId:
     """Make a job id; no node ever sees the same one for two jobs."""
-    return JobId(f"job-{os.urandom(_ID_BYTES).hex()}")
+    return JobId(f"job-{_numbers.getrandbits(8 * _ID_BYTES):020x}")
 
 
 def new_node_id() -> NodeId:
@@ -38,7 +43,7 @@ def new_node_id() -> NodeId:
 
 def new_turn_id() -> TurnId:
     """Make an id for a turn."""
-    return TurnId(f"turn-{os.urandom(_ID_BYTES).hex()}")
+    return TurnId(f"turn-{_numbers.getrandbits(8 * _ID_BYTES):020x}")
 
 
 def new_trace_id() -> str:

@@ -112,11 +112,8 @@ class PoolPlan:
         self._overrides = {
             override.tenant_id: PoolId(override.pool_id) for override in options.tenant_overrides
         }
-
-    @property
-    def pools(self) -> tuple[PoolId, ...]:
+        self.pools = tuple(sorted(self._required)) or tuple(map(PoolId, range(options.pool_count)))
         """Every pool a job may ask, in order of its number."""
-        return tuple(sorted(self._required)) or tuple(map(PoolId, range(self._options.pool_count)))
 
     @property
     def known(self) -> tuple[PoolId, ...]:

@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 from lingua_scheduler.errors import DependencyDown
 from lingua_scheduler.store import durability
 from lingua_scheduler.store.durability import Confirmation
+from lingua_scheduler.store.packing import Wire
 from lingua_scheduler.store.replies import is_demoted
 
 
@@ -19,7 +20,8 @@ from lingua_scheduler.store.replies import is_demoted
 class Call:
     """One command on its way."""
 
-    packed: bytes
+    wire: Wire
+    size_bytes: int
     future: asyncio.Future[Any]
     deadline: float
     preamble: int  # replies that precede the one the caller waits for
@@ -51,7 +53,7 @@ class Batch:
     ) -> None:
         self.calls = calls
         self.deadline = max([call.deadline for call in calls])
-        self.wire = [call.packed for call in calls]
+        self.wire = [piece for call in calls for piece in call.wire]
         self.demoted = False  # the server is no master any more
         self._order: list[Call | None] = [each for call in calls for each in (*[None] * call.preamble, call)]
         self._next = 0

@@ -24,7 +24,7 @@ from lingua_scheduler.store.batch import Batch, Call, fail
 from lingua_scheduler.store.dialing import Dialer, LoginRefused
 from lingua_scheduler.store.durability import Confirmation
 from lingua_scheduler.store.line import Line
-from lingua_scheduler.store.packing import command_name
+from lingua_scheduler.store.packing import Wire, command_name
 from lingua_scheduler.store.replies import Forbidden, shortened, translated
 
 _NEVER = float("inf")
@@ -86,12 +86,12 @@ class Channel:
         return list(self._line.under_way) if self._line is not None else []
 
     def submit(
-        self, packed: bytes, *, timeout_s: float, preamble: int = 0, durable: bool = False
+        self, wire: Wire, *, timeout_s: float, preamble: int = 0, durable: bool = False
     ) -> asyncio.Future[Any]:
         """Queue one packed command; the future gets the reply or the translated error."""
         if self._closed:
             raise DependencyDown("the connection to Redis is closed")
-        size_bytes = len(packed)
+        size_bytes = sum(map(len, wire))
         too_much = self._unanswered_bytes and self._unanswered_bytes + size_bytes > self._limits.queued_bytes
         if too_much and size_bytes > _SMALL_BYTES:  # who brings little is not turned away for others' audio
             raise DependencyDown("too much is waiting for Redis")
@@ -101,7 +101,7 @@ class Channel:
         now = loop.time()
         if self._away and now < self._fail_until:
             raise DependencyDown(self._away)
-        call = Call(packed, loop.create_future(), now + timeout_s, preamble, durable)
+        call = Call(wire, size_bytes, loop.create_future(), now + timeout_s, preamble, durable)
         self._queue.append(call)
         self._unanswered_bytes += size_bytes
         if not self._sends_soon:
@@ -149,7 +149,7 @@ class Channel:
 
     def _settle(self, calls: list[Call]) -> None:
         for call in calls:
-            self._unanswered_bytes -= len(call.packed)
+            self._unanswered_bytes -= call.size_bytes
 
     async def _connect(self) -> None:
         try:
@@ -215,7 +215,7 @@ class Channel:
     def _refuse(self, call: Call, error: ResponseError) -> None:
         if call.future.done():
             return
-        failure = translated(error, command_name(call.packed, skip=call.preamble))
+        failure = translated(error, command_name(call.wire, skip=call.preamble))
         call.future.set_exception(failure)
         if isinstance(failure, Forbidden) and (text := str(failure)) not in self._forbidden:
             self._forbidden.add(text)

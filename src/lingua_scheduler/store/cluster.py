@@ -10,7 +10,7 @@ from typing import Any
 from lingua_scheduler.errors import DependencyDown, StoreError
 from lingua_scheduler.store.channel import Channel
 from lingua_scheduler.store.keys import SLOTS, slot
-from lingua_scheduler.store.packing import Argument, packed
+from lingua_scheduler.store.packing import Argument, Wire, packed
 from lingua_scheduler.store.replies import Migrating, Redirected
 
 _ASKING = packed(("ASKING",))
@@ -95,7 +95,7 @@ class Cluster:
             await asyncio.wait([self._refreshing])
         await asyncio.gather(*(channel.close() for channel in self._channels.values()))
 
-    async def _follow(self, command: bytes, where: int, deadline: float, *, durable: bool) -> Any:
+    async def _follow(self, command: Wire, where: int, deadline: float, *, durable: bool) -> Any:
         ask: Address | None = None
         redirections = 0
         while redirections < _MOST_REDIRECTIONS:

@@ -40,7 +40,8 @@ class Confirmation:
             if self._has_slot(slot(self._key())):
                 break
             self._number += 1
-        return packed(("SET", self._key(), 1, "PX", _MARK_TTL_MS)) + self._wait
+        mark = packed(("SET", self._key(), 1, "PX", _MARK_TTL_MS))
+        return b"".join(mark + self._wait)
 
     def failure(self, marked: object, replicas: object) -> str:
         """Say why nothing was confirmed; empty when a replica has everything before the mark."""

@@ -13,6 +13,7 @@ from lingua_scheduler.core.stored import NOBODY, Claimed, Finish, JobEnd, NewJob
 from lingua_scheduler.errors import CorruptValue, DependencyDown, Fenced
 from lingua_scheduler.store.connection import Connection
 from lingua_scheduler.store.keys import Keys
+from lingua_scheduler.store.packing import large
 from lingua_scheduler.store.scripts import Scripts
 from lingua_scheduler.store.stored_job import (
     CLAIM,
@@ -78,7 +79,7 @@ class JobStore:
             pool="" if job.preferred_pool is None else job.preferred_pool,
             pair=job.last_pair,
         )
-        put = ("SET", audio, job.audio, "PX", job.ttl_ms)
+        put = ("SET", audio, large(job.audio), "PX", job.ttl_ms)
         reply = await self._connection.in_order(put, create, durable=True)
         if reply in _WRITTEN:
             return Claimed(job.job_id, fresh=True, anew=reply == b"anew")
@@ -148,7 +149,7 @@ class JobStore:
             state=f"FINISHED {end.attempt} {end.outcome}",
             keep_ms=self._ended_ms,
             name=f"{TOLD}{end.log.name}" if end.log else "",
-            message=end.log.message if end.log else b"",
+            message=large(end.log.message) if end.log else b"",
             forget=[f"{TOLD}{name}" for name in end.forget],
         )
         return Finish(reply.decode())
@@ -168,7 +169,7 @@ class JobStore:
 
     async def put_voice(self, session_id: SessionId, job_id: JobId, data: bytes) -> None:
         """Keep the spoken result of a job for the minute in which its session's owner fetches it."""
-        await self._connection.call("SET", self._keys.voice(session_id, job_id), data, "PX", _VOICE_MS)
+        await self._connection.call("SET", self._keys.voice(session_id, job_id), large(data), "PX", _VOICE_MS)
 
     async def take_voice(self, session_id: SessionId, job_id: JobId) -> bytes | None:
         """Give the spoken result of a job, as often as it is asked for; None when it is gone."""

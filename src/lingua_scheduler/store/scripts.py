@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from operator import itemgetter
 from typing import Any
 
 from lingua_scheduler.errors import StoreError
@@ -51,10 +52,14 @@ class Names:
         """Give every name in order."""
         return iter((*self.fixed, self.rest) if self.rest else self.fixed)
 
-    def values(self, given: dict[str, Any]) -> list[Any]:
-        """Lay the given values out in the order of the names."""
-        laid = [given[name] for name in self.fixed]
-        return [*laid, *given[self.rest]] if self.rest else laid
+    def layout(self) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+        """Make what lays given values out in the order of the names."""
+        fixed, rest = self.fixed, self.rest
+        if len(fixed) > 1:
+            laid: Callable[[dict[str, Any]], tuple[Any, ...]] = itemgetter(*fixed)
+        else:
+            laid = lambda given: tuple(given[name] for name in fixed)  # noqa: E731 it is one of two
+        return laid if rest is None else lambda given: (*laid(given), *given[rest])
 
     def locals(self, table: str) -> str:
         """Write the Lua that gives the values of `table` their names."""
@@ -99,19 +104,24 @@ class Script:
         self._meter = meter
         self._sha = source.sha
         self._names = frozenset((*source.keys, *source.args))
+        self._keys, self._args = source.keys.layout(), source.args.layout()
         self.durable = source.durable
 
     async def __call__(self, **values: Any) -> Any:
         """Run the script where its keys live and return its reply."""
         if values.keys() != self._names:
             raise TypeError(self._complaint(values))
-        keys = self.source.keys.values(values)
-        rest = (len(keys), *keys, *self.source.args.values(values))
+        keys = self._keys(values)
+        rest = (len(keys), *keys, *self._args(values))
         self._check_tag(keys)
         started = time.perf_counter()
         failure: StoreError | None = None
         try:
-            return await self._run(rest)
+            try:
+                return await self._connection.asked(("EVALSHA", self._sha, *rest), durable=self.durable)
+            except ScriptUnknown:
+                # EVAL runs the script and makes the server remember it, on whichever server has the slot now.
+                return await self._connection.call("EVAL", self.source.text, *rest, durable=self.durable)
         except StoreError as error:
             self._point_at_file(error)
             failure = error
@@ -121,13 +131,6 @@ class Script:
         finally:
             if self._meter is not None:
                 self._meter(self.source.name, time.perf_counter() - started, failure)
-
-    async def _run(self, rest: tuple[Any, ...]) -> Any:
-        try:
-            return await self._connection.asked(("EVALSHA", self._sha, *rest), durable=self.durable)
-        except ScriptUnknown:
-            # EVAL runs the script and makes the server remember it, on whichever server has the slot now.
-            return await self._connection.call("EVAL", self.source.text, *rest, durable=self.durable)
 
     def _complaint(self, values: dict[str, Any]) -> str:
         missing = [name for name in (*self.source.keys, *self.source.args) if name not in values]

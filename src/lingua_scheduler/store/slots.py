@@ -113,8 +113,8 @@ class Slots:
     ) -> Any:
         """Call a script that needs the shelf a node stands on; it names the right one if we erred."""
         for _ in range(_GUESSES):
-            values[key] = self._keys.shelf(pool, guess)
-            reply = await script(**values, **{f"{key}_name": guess})
+            values[key], values[f"{key}_name"] = self._keys.shelf(pool, guess), guess
+            reply = await script(**values)
             if not isinstance(reply, bytes) or reply in _VERDICTS:
                 return reply
             guess = reply.decode()

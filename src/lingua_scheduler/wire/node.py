@@ -6,6 +6,7 @@ is required only where nothing can be done without it. The records inside the me
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -152,13 +153,11 @@ class JobResult(Message, tag="job_result", frozen=True, kw_only=True):
     @property
     def service_timings(self) -> ServiceTimings | None:
         """The steps' durations as far as the node told them readably, else the total alone."""
-        try:
-            said = msgspec.convert((self.extra or {}).get("service_timings"), ServiceTimings | None)
-        except msgspec.ValidationError:
-            said = None
-        if said is None and self.processing_time_ms is not None:
-            return ServiceTimings(total_ms=self.processing_time_ms)
-        return said
+        told = self.extra.get("service_timings") if self.extra else None
+        if told is not None:
+            with suppress(msgspec.ValidationError):
+                return msgspec.convert(told, ServiceTimings)
+        return None if self.processing_time_ms is None else ServiceTimings(total_ms=self.processing_time_ms)
 
 
 class ModelNotAvailable(Message, tag="MODEL_NOT_AVAILABLE", frozen=True, kw_only=True):

@@ -20,6 +20,6 @@ def test_a_forked_process_makes_other_names():
         os.write(write, new_job_id().encode())
         os._exit(0)
     os.waitpid(child, 0)
-    with open(read, "rb") as told:
+    with os.fdopen(read, "rb") as told:
         os.close(write)
         assert told.read().decode() != new_job_id()

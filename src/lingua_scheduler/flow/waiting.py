@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from typing import Self
 
 from lingua_scheduler.core.model import NodeId, Pair
 from lingua_scheduler.core.placement import NodeFacts
@@ -39,13 +39,23 @@ class Seat:
         self._woken = asyncio.Event()
         self._new_offer: Offer | None = None
 
+    def __enter__(self) -> Self:
+        """Sit down."""
+        return self
+
+    def __exit__(self, *failure: object) -> None:
+        """Leave the room, whatever became of the job."""
+        self._room._left(self)  # noqa: SLF001 the two are one mechanism
+        reservation = self.job.reservation
+        self.rise(reservation.node_id if reservation is not None else None)
+
     def listen(self) -> None:
         """Hear of everything that happens from now on; called before each question."""
         self._woken.clear()
         unused, self.offer, self._new_offer = self.offer, self._new_offer, None
         if unused is not None:
             self._room.pass_on(unused)
-        self._room._take_place(self)  # noqa: SLF001 the two are one mechanism
+        self._room._take_place(self)  # noqa: SLF001
 
     def refused(self, *, without: Collection[NodeId] = (), bound_to: NodeId | None = None) -> None:
         """Nothing was free for this job; nodes that were not asked may still be for others."""
@@ -100,17 +110,10 @@ class WaitingRoom:
     def __len__(self) -> int:
         return self.idle
 
-    @contextmanager
-    def seat(self, job: Job) -> Iterator[Seat]:
+    def seat(self, job: Job) -> Seat:
         """Give a job a seat while it looks for a node."""
         seat = self._seats[job] = Seat(self, job)
-        try:
-            yield seat
-        finally:
-            if self._seats.get(job) is seat:  # not the one of a later attempt
-                del self._seats[job]
-            reservation = job.reservation
-            seat.rise(reservation.node_id if reservation is not None else None)
+        return seat
 
     def leave(self, job: Job) -> None:
         """Make one job look up: it ended, or something happened to the node it is bound to."""
@@ -156,6 +159,10 @@ class WaitingRoom:
         self._give_up_place(seat)
         seat.wake(offer)
         return True
+
+    def _left(self, seat: Seat) -> None:
+        if self._seats.get(seat.job) is seat:  # not the one of a later attempt
+            del self._seats[seat.job]
 
     def _take_place(self, seat: Seat) -> None:
         self._give_up_place(seat)

@@ -113,7 +113,8 @@ class Script:
             raise TypeError(self._complaint(values))
         keys = self._keys(values)
         rest = (len(keys), *keys, *self._args(values))
-        self._check_tag(keys)
+        if len(keys) > 1:
+            self._check_tag(keys)
         started = time.perf_counter()
         failure: StoreError | None = None
         try:

@@ -24,7 +24,17 @@ class Operator:
         self.page = page
         self.watch = Watch(page)
         self.answers: list[tuple[str, int]] = []  # paths and statuses of what the API said
+        self._questions = 0
+        page.on("request", self._count)
         page.on("response", self._note)
+
+    @property
+    def waits(self) -> bool:
+        """The API was asked something and has not answered."""
+        return self._questions > len(self.answers)
+
+    def _count(self, request: Any) -> None:
+        self._questions += "/api/" in request.url
 
     def _note(self, response: Any) -> None:
         path = "/" + response.url.split("/", 3)[3]

@@ -111,6 +111,7 @@ async def test_nothing_is_sent_again_that_is_known_and_nobody_asks_for_a_hidden_
         )
         hide += " document.dispatchEvent(new Event('visibilitychange')); }"
         await person.page.evaluate(hide, True)
+        await wait_until(lambda: not person.waits, description="what it asked before is answered")
         before = len(person.answers)
         await person.page.clock.run_for(20_000)
         assert len(person.answers) == before

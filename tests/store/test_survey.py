@@ -7,14 +7,7 @@ import pytest
 from lingua_scheduler.core.model import NodeId
 from lingua_scheduler.store.instances import CompanyOptions
 from lingua_scheduler.store.survey import About, Survey
-from store.ledgers import POOL, Ledgers, ask, facts
-
-
-@pytest.fixture
-async def ledgers(store_options):
-    made = Ledgers(store_options)
-    yield made
-    await made.connection.close()
+from store.ledgers import POOL, ask, facts
 
 
 @pytest.fixture
